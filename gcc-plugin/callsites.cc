@@ -121,18 +121,32 @@ static void record_call(rtx_insn *insn)
 
 /* ---- reads of constants ---------------------------------------------------------------- */
 
-static void record_read(rtx_insn *insn, std::set<tree> &seen)
+/* `seen`: the labels of the records of constants that the function has. */
+static void record_read(rtx_insn *insn, std::map<tree, std::string> &seen)
 {
     static unsigned count;
     tree sw;
-    std::string label = ".Lmv_read" + std::to_string(count), text = mv_read_text(insn, label, &sw);
+    std::string label = ".Lmv_read" + std::to_string(count), text = mv_read_text(insn, label, &sw), records;
     if (text.empty())
         return;
+    std::string &record = seen[sw];
+    if (record.empty()) {
+        record = ".Lmv_constant" + std::to_string(count);
+        records = mv_constant_text(sw, record, false, anchor(label));
+    }
     count++;
-    std::string records = mv_callsite_text(label, sw, anchor(label));
-    if (seen.insert(sw).second)
-        records += mv_switches_text({sw}, anchor(label));
-    raw_before(records + text, insn);
+    raw_before(records + mv_callsite_text(label, sw, anchor(label), record) + text, insn);
+}
+
+/* The constants of which it has loads. */
+static void record_loads()
+{
+    static unsigned count;
+    for (tree sw : mv_unrecorded()) {
+        std::string number = std::to_string(count++), label = ".Lmv_loads" + number;
+        raw_after(label + ":\n" + mv_constant_text(sw, ".Lmv_loaded" + number, true, anchor(label)),
+                  get_last_insn());
+    }
 }
 
 /* ---- inline calls ------------------------------------------------------------------------ */
@@ -198,7 +212,7 @@ void mv_record_sites(function *fun)
 {
     if (mv_is_large_model())
         return;
-    std::set<tree> seen;
+    std::map<tree, std::string> seen;
     for (rtx_insn *insn = get_insns(), *next; insn; insn = next) {
         next = NEXT_INSN(insn);
         if (CALL_P(insn))
@@ -208,6 +222,7 @@ void mv_record_sites(function *fun)
         else
             record_read(insn, seen);
     }
+    record_loads();
     if (mv_is_function(fun->decl))
         pad_entry(fun->decl);
     if (lookup_attribute(MV_ATTR_VARIANT, DECL_ATTRIBUTES(fun->decl)))

@@ -35,7 +35,7 @@ struct uses {
 
 } // namespace
 
-static std::vector<tree> switches_at(tree ref)
+std::vector<tree> mv_switches_at(tree ref)
 {
     tree base = get_base_address(ref);
     if (base && VAR_P(base) && mv_is_switch(base))
@@ -46,28 +46,60 @@ static std::vector<tree> switches_at(tree ref)
 static bool visit_store(gimple *stmt, tree, tree ref, void *data)
 {
     if (!gimple_clobber_p(stmt))
-        for (tree sw : switches_at(ref))
+        for (tree sw : mv_switches_at(ref))
             ((uses *)data)->of(sw).write = stmt;
     return false;
 }
 
+/* A call by which a sanitizer learns of a read, or complains. */
+static bool is_of_sanitizer(gimple *stmt)
+{
+    for (internal_fn fn : {IFN_UBSAN_NULL, IFN_UBSAN_OBJECT_SIZE, IFN_UBSAN_PTR, IFN_UBSAN_VPTR, IFN_ASAN_CHECK})
+        if (gimple_call_internal_p(stmt, fn))
+            return true;
+    if (!gimple_call_builtin_p(stmt, BUILT_IN_NORMAL))
+        return false;
+    const char *name = IDENTIFIER_POINTER(DECL_NAME(gimple_call_fndecl(stmt)));
+    for (const char *part : {"__ubsan_handle", "__asan_load", "__asan_report_load", "__tsan_read"})
+        if (strstr(name, part))
+            return true;
+    return false;
+}
+
+/* Whether an address in this statement is only compared, and told to sanitizers: nobody writes there. */
+static bool only_checks_address(gimple *stmt, unsigned depth = 0)
+{
+    if (gimple_code(stmt) == GIMPLE_COND || is_gimple_debug(stmt) || is_of_sanitizer(stmt))
+        return true;
+    gassign *assign = dyn_cast<gassign *>(stmt);
+    if (depth > 12 || !assign || gimple_vuse(assign) || TREE_CODE(gimple_assign_lhs(assign)) != SSA_NAME)
+        return false;
+    tree_code code = gimple_assign_rhs_code(assign);
+    if (code == RSHIFT_EXPR || code == BIT_AND_EXPR || TREE_CODE_CLASS(code) == tcc_comparison)
+        return true; /* none any more */
+    imm_use_iterator it;
+    use_operand_p use;
+    FOR_EACH_IMM_USE_FAST(use, it, gimple_assign_lhs(assign))
+        if (!only_checks_address(USE_STMT(use), depth + 1))
+            return false;
+    return true;
+}
+
 static bool visit_address(gimple *stmt, tree, tree ref, void *data)
 {
+    if (only_checks_address(stmt))
+        return false;
     if (TREE_CODE(ref) == ADDR_EXPR)
         ref = TREE_OPERAND(ref, 0);
-    for (tree sw : switches_at(ref))
+    for (tree sw : mv_switches_at(ref))
         ((uses *)data)->of(sw).address = stmt;
     return false;
 }
 
-/* Or tells a sanitizer of a read. */
 static bool reads_only_by_atomic(gimple *stmt)
 {
     if (!gimple_call_builtin_p(stmt, BUILT_IN_NORMAL))
         return false;
-    const char *name = IDENTIFIER_POINTER(DECL_NAME(gimple_call_fndecl(stmt)));
-    if (strstr(name, "__tsan_read") || strstr(name, "__asan_load"))
-        return true;
     built_in_function f = DECL_FUNCTION_CODE(gimple_call_fndecl(stmt));
     return f == BUILT_IN_ATOMIC_LOAD_1 || f == BUILT_IN_ATOMIC_LOAD_2 ||
            f == BUILT_IN_ATOMIC_LOAD_4 || f == BUILT_IN_ATOMIC_LOAD_8;
@@ -120,6 +152,22 @@ static void warn_unused_binds(tree fn, const uses &found, const std::vector<std:
                        name.c_str());
 }
 
+static bool visit_load(gimple *stmt, tree, tree ref, void *)
+{
+    mv_warn_of_pointer(stmt, ref, false);
+    return false;
+}
+
+/* A variation point that is bound to some switches does not want the others. */
+static void warn_of_pointers(function *fun)
+{
+    basic_block bb;
+    FOR_EACH_BB_FN(bb, fun)
+        for (gimple_stmt_iterator gsi = gsi_start_bb(bb); !gsi_end_p(gsi); gsi_next(&gsi))
+            if (!is_gimple_debug(gsi_stmt(gsi)))
+                walk_stmt_load_store_addr_ops(gsi_stmt(gsi), nullptr, visit_load, nullptr, nullptr);
+}
+
 void mv_choose_switches(function *fun, mv_combination &out)
 {
     tree fn = fun->decl;
@@ -128,6 +176,8 @@ void mv_choose_switches(function *fun, mv_combination &out)
     std::vector<std::string> bound;
     bool has_bind = mv_bind_names(fn, bound);
     warn_unused_binds(fn, found, bound);
+    if (!has_bind)
+        warn_of_pointers(fun);
     for (const use &u : found.list) {
         if (!u.reads)
             continue;

@@ -15,13 +15,17 @@
  * which means nothing) before a load that is shorter than the immediate would be: one instruction
  * stands for one at any time.
  *
+ * Passes before the last may have put the variable's address into a register, `8(%rbp)`; where the
+ * symbol reaches, it comes back.  Another object's variable is reached by a register alone.
+ *
  * A function that writes the variable or hands out its address has loads: what it has written it is
- * to read.
+ * to read.  Of each read that stays a load the user is warned, and a record tells the run time.
  */
 #include "multiverse.h"
 
 static const char marker[] = "# multiverse constant ";
 static std::map<std::string, tree> constants; /* by symbol */
+static std::set<tree> unrecorded;             /* constants that the function under way loads */
 
 static std::string instruction(tree sw)
 {
@@ -67,49 +71,107 @@ static void mark(gimple *load, tree sw)
     constants[mv_symbol(sw)] = sw;
 }
 
+/* ---- reads that stay loads ------------------------------------------------------------ */
+
+/* Once for each place: it may be in variants and in what was inlined, and read many. */
+static void leave(location_t at, tree sw, const char *why)
+{
+    static std::set<location_t> warned;
+    unrecorded.insert(sw);
+    if (at == UNKNOWN_LOCATION)
+        at = DECL_SOURCE_LOCATION(current_function_decl);
+    if (warned.insert(LOCATION_LOCUS(at)).second)
+        warning_at(at, OPT_Wattributes, "this read of constant %qD stays a load: %s", sw, why);
+}
+
+/* A read that is none of a constant alone: of a part, or of the whole structure. */
+static bool visit_load(gimple *stmt, tree, tree ref, void *)
+{
+    if (!TREE_THIS_VOLATILE(ref))
+        for (tree sw : mv_switches_at(ref))
+            if (mv_is_constant(sw))
+                leave(gimple_location(stmt), sw, "it reads a part of it, or more");
+    mv_warn_of_pointer(stmt, ref, true);
+    return false;
+}
+
 void mv_mark_reads(function *fun)
 {
     std::vector<std::pair<gimple *, tree>> loads;
     basic_block bb;
-    if (mv_is_large_model())
-        return;
+    unrecorded.clear();
     FOR_EACH_BB_FN(bb, fun)
         for (gimple_stmt_iterator gsi = gsi_start_bb(bb); !gsi_end_p(gsi); gsi_next(&gsi))
             if (tree sw = mv_load_of_constant(gsi_stmt(gsi)))
                 loads.push_back({gsi_stmt(gsi), sw});
+            else if (!is_gimple_debug(gsi_stmt(gsi)))
+                walk_stmt_load_store_addr_ops(gsi_stmt(gsi), nullptr, visit_load, nullptr, nullptr);
     if (loads.empty())
         return;
     std::set<tree> changed = mv_changed_switches(fun);
     for (auto &load : loads)
-        if (!changed.count(load.second) && !lookup_stmt_eh_lp(load.first))
+        if (mv_is_large_model())
+            leave(gimple_location(load.first), load.second, "the large code model has no descriptors");
+        else if (changed.count(load.second))
+            leave(gimple_location(load.first), load.second,
+                  "the function writes it, or hands out its address");
+        else if (lookup_stmt_eh_lp(load.first))
+            leave(gimple_location(load.first), load.second, "it may throw");
+        else
             mark(load.first, load.second);
 }
 
-/* How many prefixes make a load of this address at least as long as the immediate, and never longer
- * than 8 bytes, of 8-byte constants 11; -1: there is none. */
+const std::set<tree> &mv_unrecorded()
+{
+    return unrecorded;
+}
+
+/* ---- sites ---------------------------------------------------------------------------- */
+
+/* Puts the symbol back into the address, if code may name it. */
+static rtx settle_address(rtx operands, tree sw)
+{
+    HOST_WIDE_INT offset;
+    rtx memory = ASM_OPERANDS_INPUT(operands, 0), variable = DECL_RTL(mv_variable_of(sw, &offset));
+    rtx address = plus_constant(Pmode, XEXP(variable, 0), offset);
+    if (!memory_address_addr_space_p(GET_MODE(memory), address, MEM_ADDR_SPACE(memory)))
+        return XEXP(memory, 0);
+    ASM_OPERANDS_INPUT(operands, 0) = replace_equiv_address_nv(memory, address);
+    return address;
+}
+
+/* How many prefixes make a load of this address as long as the immediate at least; -1: there is none.
+ * A register from r8 on makes both longer. */
 static int prefixes(rtx address, unsigned width)
 {
-    if (GET_CODE(address) == SYMBOL_REF || GET_CODE(address) == CONST)
-        return width == 8 ? 3 : 0;
-    if (REG_P(address))
-        return width == 8 ? 7 : width == 4 ? 4 : 3;
-    return -1;
+    int displacement = 0, length, immediate = width == 8 ? 10 : 5;
+    if (GET_CODE(address) == SYMBOL_REF || GET_CODE(address) == CONST) {
+        displacement = 4;
+    } else if (GET_CODE(address) == PLUS && REG_P(XEXP(address, 0)) && CONST_INT_P(XEXP(address, 1))) {
+        HOST_WIDE_INT n = INTVAL(XEXP(address, 1));
+        displacement = n == (int8_t)n ? 1 : 4;
+    } else if (!REG_P(address)) {
+        return -1;
+    }
+    length = (width == 4 ? 1 : 2) + 1 + displacement; /* 8b, 0f b6, REX.W 8b; ModRM */
+    return std::max(immediate - length, 0);
 }
 
 std::string mv_read_text(rtx_insn *insn, const std::string &label, tree *sw)
 {
     rtx body = NONJUMP_INSN_P(insn) ? extract_asm_operands(PATTERN(insn)) : NULL_RTX;
-    if (!body || strncmp(ASM_OPERANDS_TEMPLATE(body), marker, strlen(marker)) ||
-        ASM_OPERANDS_INPUT_LENGTH(body) != 1 || !MEM_P(ASM_OPERANDS_INPUT(body, 0)))
+    if (!body || strncmp(ASM_OPERANDS_TEMPLATE(body), marker, strlen(marker)))
         return "";
     const char *name = ASM_OPERANDS_TEMPLATE(body) + strlen(marker);
     auto found = constants.find(std::string(name, strcspn(name, "\n")));
     if (found == constants.end())
         return "";
     *sw = found->second;
-    int n = prefixes(XEXP(ASM_OPERANDS_INPUT(body, 0), 0), mv_width(*sw));
-    if (n < 0)
+    int n = prefixes(settle_address(body, *sw), mv_width(*sw));
+    if (n < 0) {
+        leave(INSN_LOCATION(insn), *sw, "its address has a form that no site has");
         return "";
+    }
     std::string text = label + ":";
     for (int i = 0; i < n; i++)
         text += i ? ", 0x3e" : "\n\t.byte 0x3e";

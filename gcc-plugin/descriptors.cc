@@ -206,6 +206,13 @@ std::string mv_switches_text(const std::vector<tree> &switches, const std::strin
                                "\t.popsection\n";
 }
 
+std::string mv_constant_text(tree sw, const std::string &label, bool unrecorded, const std::string &anchor)
+{
+    mv_note_needed();
+    return "\t.pushsection multiverse_switches,\"ao?\",@progbits," + anchor + "\n\t.balign 8\n" + label +
+           ":\n" + switch_text(sw, unrecorded ? 64 : 0) + "\t.popsection\n";
+}
+
 std::string mv_inline_record_text(tree fndecl, const mv_record &record, const std::string &generic,
                                   const std::string &site, const std::string &anchor)
 {
@@ -217,11 +224,14 @@ std::string mv_inline_record_text(tree fndecl, const mv_record &record, const st
 
 /* ---- call sites -------------------------------------------------------------------- */
 
-std::string mv_callsite_text(const std::string &label, tree what, const std::string &anchor)
+/* No slot holds the address of another object's member: the record says what that slot and offset are. */
+std::string mv_callsite_text(const std::string &label, tree what, const std::string &anchor,
+                             const std::string &record)
 {
     mv_note_needed();
+    std::string named = slot_offset(what) == "0" ? reference(what) : record + "-.";
     return "\t.pushsection multiverse_callsites,\"ao?\",@progbits," + anchor +
-           "\n\t.balign 4\n\t.long " + label + "-., " + reference(what) + "\n\t.popsection\n";
+           "\n\t.balign 4\n\t.long " + label + "-., " + named + "\n\t.popsection\n";
 }
 
 /* ---- stubs of function pointers ------------------------------------------------------ */

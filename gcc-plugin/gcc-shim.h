@@ -68,6 +68,8 @@
 #include "except.h"
 #include "insn-constants.h"
 #include "insn-codes.h"
+#include "insn-config.h"
+#include "recog.h"
 
 #include "opts.h"
 
@@ -92,19 +94,21 @@ static inline bool shim_inhibit_warnings(bool off)
     return before;
 }
 
-/* A copy of a function and its body, called "function.suffix". */
+/* A copy of a function and its body, called "function.suffix".  gcov counts its lines. */
 static inline cgraph_node *shim_clone(cgraph_node *of, const char *suffix)
 {
 #if GCCPLUGIN_VERSION_MAJOR >= 12
-    return of->create_version_clone_with_body(vNULL, nullptr, nullptr, nullptr, nullptr, suffix,
-                                              NULL_TREE, false);
+    cgraph_node *node = of->create_version_clone_with_body(vNULL, nullptr, nullptr, nullptr, nullptr,
+                                                           suffix, NULL_TREE, false);
 #else
     cgraph_node *node = of->create_version_clone_with_body(vNULL, nullptr, nullptr, nullptr,
                                                            nullptr, suffix);
     if (node) /* GCC 11 adds a number */
         symtab->change_decl_assembler_name(node->decl, clone_function_name(of->decl, suffix));
-    return node;
 #endif
+    if (node && flag_test_coverage)
+        DECL_ARTIFICIAL(node->decl) = 0;
+    return node;
 }
 
 /* Front ends keep it in a flag of theirs until the structure is laid out (c-common.h). */

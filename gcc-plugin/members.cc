@@ -150,6 +150,41 @@ std::vector<tree> mv_members_touched(tree ref)
     return out;
 }
 
+/* Whether a reference reads an attributed member, whoever's it is: a constant, or a switch. */
+static bool reads_member(tree ref, tree *field, bool constants)
+{
+    bool attributed = false, is_constant = false;
+    while (TREE_CODE(ref) == VIEW_CONVERT_EXPR)
+        ref = TREE_OPERAND(ref, 0);
+    if (TREE_CODE(ref) != COMPONENT_REF || TREE_THIS_VOLATILE(ref))
+        return false;
+    *field = TREE_OPERAND(ref, 1);
+    for (tree a = lookup_attribute(MV_ATTR, DECL_ATTRIBUTES(*field)); a;
+         a = lookup_attribute(MV_ATTR, TREE_CHAIN(a))) {
+        attributed = true;
+        is_constant |= mv_says_constant(TREE_VALUE(a));
+    }
+    return attributed && is_constant == constants;
+}
+
+void mv_warn_of_pointer(gimple *stmt, tree ref, bool constants)
+{
+    static std::set<location_t> warned;
+    location_t at = gimple_location(stmt);
+    tree field, base = get_base_address(ref);
+    bool in_array = false;
+    if (!base || !reads_member(ref, &field, constants))
+        return;
+    for (tree part = ref; handled_component_p(part); part = TREE_OPERAND(part, 0))
+        in_array |= TREE_CODE(part) == ARRAY_REF;
+    /* A local object is none that anybody commits. */
+    if (DECL_P(base) && !(in_array && is_global_var(base)))
+        return;
+    if (warned.insert(LOCATION_LOCUS(at)).second)
+        warning_at(at, OPT_Wattributes, "this read of member %qD stays a load: it may be of any object, %s", field,
+                   in_array ? "an element of an array" : "through a pointer");
+}
+
 tree mv_variable_of(const_tree sw, HOST_WIDE_INT *offset)
 {
     auto it = places.find(DECL_UID(sw));

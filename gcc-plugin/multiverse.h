@@ -92,6 +92,8 @@ std::vector<tree> mv_members(tree variable);
 /* The one that a reference covers exactly, or NULL_TREE; those that it touches. */
 tree mv_member_read(tree ref);
 std::vector<tree> mv_members_touched(tree ref);
+/* Warns of the read of a member that may be any object's; of constants, or of switches. */
+void mv_warn_of_pointer(gimple *stmt, tree ref, bool constants);
 /* The variable that a switch is, or is a member of. */
 tree mv_variable_of(const_tree sw, HOST_WIDE_INT *offset);
 /* A switch as an operand in memory; the address of any declaration, and what is at one. */
@@ -145,6 +147,8 @@ struct mv_combination {
     std::vector<tree> switches;
     std::vector<std::vector<mv_value>> domains;
 };
+/* The switches and constants that a reference touches. */
+std::vector<tree> mv_switches_at(tree ref);
 /* The switches that a function writes, or whose address it hands out. */
 std::set<tree> mv_changed_switches(function *fun);
 /* Warns of what is bound, written or handed out in vain. */
@@ -194,8 +198,12 @@ const mv_record *mv_find_record(tree fndecl);
 /* Text of the record of a variation point, to stand inside its code. */
 std::string mv_function_text(tree fndecl, const mv_record *record, const std::string &pad,
                              const std::string &anchor);
-/* `anchor` is any label of the section that the code is in.  What is called there, or read. */
-std::string mv_callsite_text(const std::string &label, tree what, const std::string &anchor);
+/* `anchor` is any label of the section that the code is in.  What is called there, or read; `record`
+ * is the label of the constant's. */
+std::string mv_callsite_text(const std::string &label, tree what, const std::string &anchor,
+                             const std::string &record = "");
+/* That record, of a constant that the code refers to; `unrecorded`: some of its reads stay loads. */
+std::string mv_constant_text(tree sw, const std::string &label, bool unrecorded, const std::string &anchor);
 /* Of an inline call: `record` has its arms; where the generic's body or call stands, and the 5 bytes to change. */
 std::string mv_inline_record_text(tree fndecl, const mv_record &record, const std::string &generic,
                                   const std::string &site, const std::string &anchor);
@@ -221,6 +229,8 @@ void mv_record_sites(function *fun);
 /* ---- constants.cc */
 /* Reads of constants become asms, */
 void mv_mark_reads(function *fun);
+/* but those of these constants that stay loads; */
+const std::set<tree> &mv_unrecorded();
 /* and these sites, when no pass changes them any more: what is to stand before the instruction (its
  * label, and bytes that make it longer); "" when it is none of ours, or stays a load. */
 std::string mv_read_text(rtx_insn *insn, const std::string &label, tree *sw);

@@ -267,12 +267,23 @@ static void generate_for(cgraph_node *generic)
         mv_complete_offer(generic, array);
 }
 
+/* Another unit's body gives its callers here no arms. */
+static void warn_of_missing_bodies()
+{
+    cgraph_node *node;
+    FOR_EACH_FUNCTION(node)
+        if (mv_is_function(node->decl) && mv_is_inline(node->decl) && !node->definition && node->callers)
+            warning_at(DECL_SOURCE_LOCATION(node->decl), OPT_Wattributes, "%qD is %<multiverse(\"inline\")%> "
+                       "but this unit has no body of it: its calls stay calls", node->decl);
+}
+
 void mv_generate_variants()
 {
     std::vector<cgraph_node *> generics;
     cgraph_node *node;
     if (seen_error())
         return;
+    warn_of_missing_bodies();
     FOR_EACH_FUNCTION_WITH_GIMPLE_BODY(node)
         if (mv_is_function(node->decl) && node->definition && !node->alias &&
             !DECL_EXTERNAL(node->decl) && !node->inlined_to)

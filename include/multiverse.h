@@ -97,7 +97,9 @@ enum multiverse_outcome {
     MULTIVERSE_UNCHANGED, /* its binding was as it should be, or nothing has reached it */
     MULTIVERSE_CHANGED,   /* it is another now */
     MULTIVERSE_GENERIC,   /* a commit left it to its generic: ENOENT, no variant fits the values;
-                             EINVAL, the function pointer is NULL */
+                             EINVAL, the function pointer is NULL; ENOTSUP, some code reads the
+                             constant where its value cannot stand (the compiler plugin warned),
+                             and sees the variable there; all other code has the value */
     MULTIVERSE_REFUSED    /* it could not be bound: ERANGE, what it should lead to is out of reach;
                              ESTALE, its bytes are neither the linker's nor ours; EFAULT, it is not
                              in executable memory of an object; EEXIST, it overlaps another; EDEADLK,

@@ -83,6 +83,8 @@ struct multiverse_switch {
 #define MULTIVERSE_SWITCH_BOOL 8u    /* may hold 0 and 1 only */
 #define MULTIVERSE_SWITCH_CONSTANT 16u /* a commit puts its value into the code that reads it */
 #define MULTIVERSE_SWITCH_DIRECT 32u /* `slot` leads to the switch itself */
+#define MULTIVERSE_SWITCH_UNRECORDED 64u /* a constant: some of the unit's reads are no sites, and
+                                            load the variable always */
 
 /* A variation point.  8-byte aligned.  Followed, inside `size`, by
  * n_variants struct multiverse_variant, n_guards struct multiverse_guard and
@@ -142,8 +144,8 @@ struct multiverse_guard {
  *     e9 rel32 90              jmp f; nop       relaxed by the linker
  *
  * A read is one of these loads of a 32- or 64-bit register, r, from the constant's address: `m`
- * is `rel32(%rip)`, or `(register)`.  So many bytes 3e stand before it that a `mov` of an
- * immediate to r, of 4 or 8 bytes, is not longer; the whole has up to 8 bytes, or 11.
+ * is `rel32(%rip)`, or `(register)` with a displacement or without.  So many bytes 3e stand before
+ * it that a `mov` of an immediate to r, of 4 or 8 bytes, is not longer; the whole has up to 11 bytes.
  *
  *     3e… 0f b6 m   3e… 0f be m     movzbl, movsbl     width 1
  *     3e… 0f b7 m   3e… 0f bf m     movzwl, movswl     width 2
@@ -154,7 +156,8 @@ struct multiverse_callsite {
     int32_t site;   /* to the first byte of the instruction */
     int32_t callee; /* to the GOT slot that holds the callee's address, or to the callee
                        (which is in executable memory, where no slot is); of a read, to the
-                       constant or the slot that holds its address */
+                       constant, to the slot that holds its address, or to a record of it in
+                       multiverse_switches: of another object's member */
 };
 
 #ifndef __cplusplus

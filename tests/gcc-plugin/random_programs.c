@@ -5,7 +5,8 @@
  *
  * Compiled with -DMULTIVERSE=0 it does the same without a commit, and says what is allowed: one result
  * when all switches have the values of the last commit, and between commits one for each way in which
- * some switches still have their committed value and others the new one.
+ * some switches still have their committed value and others the new one; certain constants have the
+ * committed one.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -100,6 +101,17 @@ static void settled(const char *phase, int is_committed)
     }
 }
 
+#if !MULTIVERSE
+static unsigned certain_of(const struct a_function *f)
+{
+    unsigned certain = 0;
+
+    for (unsigned k = 0; k < f->n_switches; k++)
+        certain |= (unsigned)switches[f->switches[k]].is_certain << k;
+    return certain;
+}
+#endif
+
 /* Functions that call no others, when the switches have newer values than those committed. */
 static void unsettled(const char *phase)
 {
@@ -109,9 +121,13 @@ static void unsettled(const char *phase)
 
         if (!f->is_leaf || f->n_switches > 4)
             continue;
+#if MULTIVERSE
         print(phase, f, argument);
-#if !MULTIVERSE
-        for (unsigned old = 1; old < 1u << f->n_switches; old++) {
+#else
+        printf("%s %s", phase, f->name);
+        for (unsigned old = 0; old < 1u << f->n_switches; old++) {
+            if (certain_of(f) & ~old)
+                continue;
             for (unsigned k = 0; k < f->n_switches; k++)
                 if (old >> k & 1)
                     put(f->switches[k], committed[f->switches[k]]);
@@ -151,7 +167,7 @@ int main(int argc, char **argv)
         put(i, now[i] = switches[i].candidates[0]);
 #if MULTIVERSE
     for (unsigned i = 0; i < n_switches; i++)
-        if (switches[i].is_tracked)
+        if (switches[i].is_tracked && multiverse_info_var(switches[i].at))
             check(multiverse_bind(switches[i].at, 1));
 #endif
     settled("before", 0);
@@ -164,9 +180,11 @@ int main(int argc, char **argv)
         new_values();
         unsettled("between");
 #if MULTIVERSE
-        check(multiverse_commit_refs(switches[one].at));
+        if (multiverse_info_var(switches[one].at)) /* clang's plugin ignores members */
+            check(multiverse_commit_refs(switches[one].at));
 #else
-        (void)one;
+        if (switches[one].is_certain) /* a switch's value of before may be in a variant for others */
+            committed[one] = now[one];
 #endif
         unsettled("refs");
         commit();

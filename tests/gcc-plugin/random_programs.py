@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """random_programs.py PLUGIN INCLUDE LIBRARY [--clang PLUGIN] [--seed N] [--programs N] [--rounds N] [--keep FOLDER]:
-generates programs of several objects with switches of all types, compared in all ways,
+generates programs of several objects with switches of all types, variables and members, compared in all ways,
 compiles each with the plugin at -O0 to -O3 and -Os, with LTO and as C++, and once without, and
 compares what they compute for random values of the switches, before, after and between commits.
 Some functions are multiverse("inline"); of these C++ has a copy in each unit.  Others are so small that
@@ -9,7 +9,7 @@ the plugin makes inline calls of those in loops by itself.
 
 A failure means wrong code in a variant, a guard that holds for the wrong values or never, or a
 variant that believes a switch to have the value of a commit where it reads it anew; or a constant
-whose reads differ.  It names the seed, which makes the same program again.  With --clang one or two of
+of which GCC's code does not have the committed value.  It names the seed, which makes the same program again.  With --clang one or two of
 the three units are compiled by clang, with its plugin."""
 import argparse
 import random
@@ -40,7 +40,7 @@ enum unsigned_enum { U_A, U_B, U_C = 6, U_D = 0x80000000u, U_E = 0xffffffffu };
 struct a_switch {
     void *at;
     unsigned width;
-    bool is_bool, is_tracked;
+    bool is_bool, is_tracked, is_certain; /* a constant that all code has from the last commit */
     unsigned n_candidates, n_domain; /* n_domain 0: every value */
     const int64_t *candidates, *domain;
 };
@@ -74,7 +74,8 @@ def literal(value):
 
 class Switch:
     def __init__(self, draw, index):
-        self.name = f"s{index}"
+        self.id = self.name = f"s{index}"
+        self.box = None  # the variable that it is a member of
         self.type = draw.choice(list(TYPES))
         self.low, self.high = TYPES[self.type]
         self.values = None
@@ -96,13 +97,17 @@ class Switch:
         self.constants |= {v for v in (value - 1, value, value + 1) if self.low <= v <= self.high}
         return value
 
+    def put_in(self, box):
+        self.box = box
+        self.name = f"{box.name}.{box.inner}{self.id}"
+
     def declaration(self):
         if self.is_constant:
             tracked = ', "tracked"' if self.tracked else ""
-            return f'__attribute__((multiverse("constant"{tracked}))) {self.type} {self.name}'
+            return f'__attribute__((multiverse("constant"{tracked}))) {self.type} {self.id}'
         words = ["\"values\", " + ", ".join(literal(v) for v in self.values)] if self.values else []
         text = "".join(f"__attribute__((multiverse({w}))) " for w in words) or "MV "
-        return text + ('__attribute__((multiverse("tracked"))) ' if self.tracked else "") + f"{self.type} {self.name}"
+        return text + ('__attribute__((multiverse("tracked"))) ' if self.tracked else "") + f"{self.type} {self.id}"
 
     def domain(self):
         """The values that must bind; empty: all."""
@@ -111,6 +116,26 @@ class Switch:
         if self.values:
             return self.values
         return ENUMERATORS.get(self.type, [])
+
+
+class Box:
+    """A structure of which some switches are members, behind a gap and perhaps in another one."""
+
+    def __init__(self, draw, index, members):
+        self.name, self.members = f"box{index}", members
+        self.gap = draw.choice([0, 1, 5, 120, 300])
+        self.inner = draw.choice(["", "in."])
+        for member in members:
+            member.put_in(self)
+
+    def declaration(self):
+        return f"struct {self.name} {self.name}"
+
+    def type(self):
+        members = "".join(f"{m.declaration()}; char gap_{m.id};\n" for m in self.members)
+        if self.inner:
+            members = f"struct {{\n{members}}} in;\n"
+        return f"struct {self.name} {{ int plain; char gap[{self.gap} + 1];\n{members}}};\n"
 
 
 class Function:
@@ -233,7 +258,7 @@ class Function:
                         f"r = r * 5 + {self.draw.choice(small).called('r % 100 + i')};"]
             return [f"r ^= {self.draw.choice(self.callees).called(f'r % 100 + {self.mark()}')};"]
         if draw < 0.85:
-            return [f"r += helper_{self.draw.choice(self.switches).name}(r);"]
+            return [f"r += helper_{self.draw.choice(self.switches).id}(r);"]
         return [self.draw.choice([f"r = r * 7 + {self.mark()};", f"T({self.mark()});", "r ^= r >> 3;"])]
 
     def block(self, n):
@@ -258,10 +283,15 @@ def table(name, values):
     return f"static const int64_t {name}[] = {{{', '.join(f'(int64_t){literal(v)}' for v in values)}}};\n"
 
 
-def generate(seed, folder):
+def generate(seed, folder, clang):
     """Writes header, tables and three units (the last a library) of a program."""
     draw = random.Random(seed)
     switches = [Switch(draw, i) for i in range(draw.randint(2, 6))]
+    boxes = []
+    if draw.random() < 0.7:
+        inside = draw.sample(switches, draw.randint(1, len(switches)))
+        cut = draw.randint(0, len(inside))
+        boxes = [Box(draw, i, part) for i, part in enumerate([inside[:cut], inside[cut:]]) if part]
     functions = []
     for i in range(8):
         functions.append(Function(draw, i, switches, functions[:]))
@@ -272,19 +302,25 @@ def generate(seed, folder):
         if places[i] == 2:
             for s in f.switches:
                 home[switches.index(s)] = 2
+    for box in boxes:
+        places_of = [home[switches.index(s)] for s in box.members]
+        for s in box.members:
+            home[switches.index(s)] = max(places_of)
+    variables = [(s, s) for s in switches if not s.box] + [(box, box.members[0]) for box in boxes]
     c_only = '#ifdef __cplusplus\nextern "C" {\n#endif\n', "#ifdef __cplusplus\n}\n#endif\n"
-    declarations = HEADER + c_only[0] + "".join(f"extern {s.declaration()};\n" for s in switches)
+    declarations = HEADER + "".join(box.type() for box in boxes) + c_only[0]
+    declarations += "".join(f"extern {v.declaration()};\n" for v, _ in variables)
     declarations += "".join(f"{f.attribute()} {'COPIES ' if f.inline else ''}{f.type} {f.name}(uint64_t);\n"
                             f"uint64_t call_{f.name}(uint64_t);\n" for f in functions) + c_only[1]
     for s in switches:
-        declarations += (f"static inline __attribute__((always_inline, unused)) uint64_t helper_{s.name}(uint64_t x)\n"
+        declarations += (f"static inline __attribute__((always_inline, unused)) uint64_t helper_{s.id}(uint64_t x)\n"
                          f"{{\n    return {s.name} > {literal(s.constant(draw))} ? x + 1 : x * 3;\n}}\n")
     bodies = "".join(f"inline {f.type} {f.name}(uint64_t x)\n{f.text}" for f in functions if f.inline)
     (folder / "random_programs.h").write_text("#pragma once\n" + declarations +
                                               f"#ifdef __cplusplus\n{bodies}#endif\n")
     for unit in range(3):
         text = '#include "random_programs.h"\n' + ("uint64_t trace;\n" if unit == 2 else "")
-        text += "".join(f"{s.declaration()};\n" for i, s in enumerate(switches) if home[i] == unit)
+        text += "".join(f"{v.declaration()};\n" for v, s in variables if home[switches.index(s)] == unit)
         for i, f in enumerate(functions):
             if places[i] == unit:
                 body = f"{f.attribute()} {f.type} {f.name}(uint64_t x)\n{f.text}"
@@ -295,15 +331,15 @@ def generate(seed, folder):
     rows = []
     for s in switches:
         domain = s.domain()
-        text += table(f"candidates_{s.name}", sorted(s.constants | set(s.values or ENUMERATORS.get(s.type, []))))
-        text += table(f"domain_{s.name}", domain or [0])
-        rows.append(f"{{&{s.name}, sizeof {s.name}, {int(s.type == 'bool')}, {int(s.tracked)}, "
-                    f"sizeof candidates_{s.name} / 8, {len(domain or [])}, candidates_{s.name}, domain_{s.name}}}")
+        text += table(f"candidates_{s.id}", sorted(s.constants | set(s.values or ENUMERATORS.get(s.type, []))))
+        text += table(f"domain_{s.id}", domain or [0])
+        rows.append(f"{{&{s.name}, sizeof {s.name}, {int(s.type == 'bool')}, {int(s.tracked)}, {int(s.is_constant and not clang)}, "
+                    f"sizeof candidates_{s.id} / 8, {len(domain or [])}, candidates_{s.id}, domain_{s.id}}}")
     text += "const struct a_switch switches[] = {\n" + ",\n".join(rows) + "};\n"
     rows = []
     for f in functions:
         known = all(s.values or s.is_constant or s.type == "bool" or s.type in ENUMERATORS for s in f.used)
-        binds = known and not all(s.is_constant for s in f.switches) and not f.bind and not any(s.tracked for s in f.switches)
+        binds = known and not all(s.is_constant for s in f.switches) and not f.bind and not any(s.tracked or (clang and s.box) for s in f.switches)
         rows.append(f'{{"{f.name}", call_{f.name}, (uint64_t (*)(uint64_t)){f.name}, {int(f.leaf)}, {int(binds)}, {len(f.switches)}, '
                     f"{{{', '.join(str(switches.index(s)) for s in f.switches)}}}}}")
     text += "const struct a_function functions[] = {\n" + ",\n".join(rows) + "};\n"
@@ -343,7 +379,7 @@ def compare(expected, found):
 
 
 def try_program(seed, rounds, folder, plugin, include, library, clang):
-    generate(seed, folder)
+    generate(seed, folder, clang)
     build(folder, "plain", "-O1", [["gcc"]] * 3, ["-DMULTIVERSE=0"], [])
     compilers = [["gcc", f"-fplugin={plugin}"]] * 3
     if clang:

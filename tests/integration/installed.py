@@ -75,7 +75,9 @@ def use(source, prefix, libdir, sysconfdir, plugin_dir, folder):
         return
     Path("program.c").write_text(PROGRAM)
     flags = did(["pkg-config", "--cflags", "--libs", "multiverse"]).split()
-    by_name = "multiverse" if prefix == "/usr" else f"{plugin_dir}/multiverse.so"
+    by_name = did(["pkg-config", "--variable=plugin", "multiverse"]).strip()
+    equal(by_name, f"{plugin_dir}/multiverse.so", "the plugin in multiverse.pc")
+    by_name = "multiverse" if prefix == "/usr" else by_name
     did([support.CC, "-O2", f"-fplugin={by_name}", "program.c", *flags, "-o", "program"])
     program = folder / "program"
     equal(did([program]), UNCOMMITTED, "under the plain ld.so")

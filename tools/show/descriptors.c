@@ -301,11 +301,19 @@ const char *instruction_name(enum mv_instruction i)
     return names[i];
 }
 
-/* Whom it names: a function or switch of this file is named by its distance. */
+/* Whom it names: a function or switch of this file is named by its distance, a member of another's
+ * by its record. */
 static int read_callee(struct elf_file *f, struct descriptors *d, uint64_t field, int32_t distance,
                        struct elf_target *out)
 {
     uint64_t to = follow(field, distance);
+    struct multiverse_switch r;
+    if (to >= d->records && to < d->records_end) {
+        if (elf_read(f, to, &r, sizeof r))
+            return damaged(f, field, "the record at address 0x%" PRIx64 " is not in the file", to);
+        return follow_either(f, to + offsetof(struct multiverse_switch, slot), r.slot,
+                             r.flags & MULTIVERSE_SWITCH_DIRECT, r.offset, out);
+    }
     int direct = elf_holds(f, to, 1, PF_X);
     for (size_t i = 0; i < d->n_switches; i++)
         direct |= d->switches[i].flags & MULTIVERSE_SWITCH_CONSTANT &&
@@ -403,6 +411,8 @@ int descriptors_read(struct elf_file *f, struct descriptors *d)
                     read_function))
         return -1;
     merge_switches(d);
+    d->records = t.begin[2];
+    d->records_end = t.end[2];
     return read_sites(f, d, t.begin[1], t.end[1]);
 }
 

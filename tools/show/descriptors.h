@@ -59,6 +59,7 @@ struct descriptors {
     uint64_t note;
     struct mv_switch *switches;
     size_t n_switches;
+    uint64_t records, records_end; /* of switches */
     struct mv_function *functions;
     size_t n_functions, n_inline; /* so many of them are inline calls */
     struct mv_site *sites;

@@ -94,6 +94,7 @@ struct mv_point {
     uint8_t dirty;    /* some site or the entry does not hold what it should */
     uint8_t refused, applied; /* patches of the operation under way: why one, errno; any? */
     uint8_t is_inline; /* an inline call */
+    uint8_t is_loaded; /* a constant of which some reads are no sites */
     uint8_t orphaned; /* the pointer variable was closed with its object */
     uint8_t reached;  /* by the operation under way */
     uint8_t outcome;  /* enum multiverse_outcome, of the last that reached it, */
@@ -256,6 +257,8 @@ struct mv_point *mv_function_of(const struct mv_engine *, const struct mv_point 
 int mv_enter_point(struct mv_engine *, struct mv_point *);
 /* The unit's point for a constant, or NULL. */
 struct mv_point *mv_constant_of(struct mv_engine *, const struct mv_unit *, uintptr_t variable);
+/* The same for the constant of the record at an address, where so many bytes are the table's. */
+struct mv_point *mv_recorded_constant(struct mv_engine *, struct mv_unit *, uintptr_t at, size_t room);
 /* Each switch counts the functions that have variants for it: `by` is 1 or -1. */
 void mv_count_functions(struct mv_point *, int by);
 /* Gives this engine to every copy of libmultiverse among the objects.  When one has

@@ -82,6 +82,8 @@ const char *mv_why(int error)
         return "no variant fits";
     case EINVAL:
         return "the function pointer is NULL";
+    case ENOTSUP:
+        return "some reads of the constant stay loads";
     case ERANGE:
         return "what it should lead to is out of reach";
     case ESTALE:

@@ -100,15 +100,19 @@ static int width_is_good(unsigned width)
 
 /* A function that the unit has for the constant already is the same. */
 static void gather_constant(struct mv_engine *engine, struct mv_unit *unit, struct mv_switch *sw,
-                            const char *name)
+                            const char *name, int is_loaded)
 {
-    struct mv_point *point = &unit->points[unit->n_points];
+    struct mv_point *point = mv_constant_of(engine, unit, sw->address);
 
-    if (mv_constant_of(engine, unit, sw->address))
+    if (point) {
+        point->is_loaded |= is_loaded;
         return;
+    }
+    point = &unit->points[unit->n_points];
     *point = (struct mv_point){.name = name, .variable = sw->address, .n_guards = 1,
                                .guards = unit->guards + unit->n_points, .variant = -1,
-                               .wanted_variant = -1, .word = MV_NO_WORD, .other = MV_NO_WORD};
+                               .wanted_variant = -1, .word = MV_NO_WORD, .other = MV_NO_WORD,
+                               .is_loaded = (uint8_t)is_loaded};
     point->guards[0] = sw;
     if (!mv_enter_point(engine, point)) {
         mv_refuse(engine, "%s: multiverse constant %s: out of memory", unit->object->name, name);
@@ -150,7 +154,7 @@ static void gather_switch(struct mv_engine *engine, struct mv_unit *unit, size_t
     sw->flags |= record->flags;
     name_switch(engine, sw, name);
     if (record->flags & MULTIVERSE_SWITCH_CONSTANT)
-        gather_constant(engine, unit, sw, name);
+        gather_constant(engine, unit, sw, name, !!(record->flags & MULTIVERSE_SWITCH_UNRECORDED));
 }
 
 /* What is wrong with a function's record, or NULL. */
@@ -230,6 +234,18 @@ struct mv_point *mv_constant_of(struct mv_engine *engine, const struct mv_unit *
     while (point && (!mv_is_constant(point) || point->unit != unit))
         point = point->peer;
     return point;
+}
+
+struct mv_point *mv_recorded_constant(struct mv_engine *engine, struct mv_unit *unit, uintptr_t at,
+                                      size_t room)
+{
+    const struct multiverse_switch *record = (const void *)at;
+    uintptr_t address;
+
+    if (room < sizeof *record || !read_slot(unit, &record->slot, record->flags & MULTIVERSE_SWITCH_DIRECT,
+                                            record->offset, &address))
+        return NULL;
+    return mv_constant_of(engine, unit, address);
 }
 
 /* Each switch counts the functions that have variants for it. */

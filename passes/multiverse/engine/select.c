@@ -104,11 +104,17 @@ static void select_pointer(struct mv_engine *engine, struct mv_point *point)
               point->unit->object->name, point->name);
 }
 
-static void select_constant(struct mv_point *point, int in_force)
+/* Where it is read without a site, the variable counts. */
+static void select_constant(struct mv_engine *engine, struct mv_point *point, int in_force)
 {
     int bound = !point->orphaned && value_of(point->guards[0], in_force, &point->wanted_value);
 
     point->wanted = bound ? point->variable : 0;
+    if (!bound || !point->is_loaded)
+        return;
+    mv_outcome(point, MULTIVERSE_GENERIC, ENOTSUP);
+    mv_report(engine, "%s: constant %s: some reads of it stay loads", point->unit->object->name,
+              point->name);
 }
 
 void mv_select(struct mv_engine *engine, struct mv_point *point, int in_force)
@@ -118,7 +124,7 @@ void mv_select(struct mv_engine *engine, struct mv_point *point, int in_force)
     int best = -1, n;
 
     if (mv_is_constant(point)) {
-        select_constant(point, in_force);
+        select_constant(engine, point, in_force);
         return;
     }
     if (point->record->flags & MULTIVERSE_FUNCTION_POINTER) {

@@ -15,7 +15,7 @@
  * site is left alone, and nothing need be said.
  *
  * A read of a constant likewise: `mov c(%rip)` and the descriptor must name one, of the width that is
- * read; `mov (%rax)` says nothing itself.
+ * read; `mov 8(%rax)` says nothing itself.
  *
  * Where code has moved, an address that was read may be in it: a function is known by
  * its original address.  A site that moved must be such a call of the same function.
@@ -48,18 +48,33 @@ static void refuse_site(struct mv_engine *engine, const struct mv_unit *unit, ui
               (void *)address, (void *)(address - unit->object->bias), why);
 }
 
+/* The point of the constant that a descriptor leads to: itself, its record, or a slot. */
+static struct mv_point *named_constant(struct mv_engine *engine, struct mv_unit *unit, uintptr_t at)
+{
+    struct mv_point *point = mv_constant_of(engine, unit, at);
+
+    if (point || at % 8)
+        return point;
+    for (const struct mv_tables *t = unit->tables; t; t = t->next)
+        if (at >= t->switches && at < t->switches_end)
+            return mv_recorded_constant(engine, unit, at, t->switches_end - at);
+    if (!mv_holds(unit->object, &unit->data, at, 8, PROT_READ))
+        return NULL;
+    return mv_constant_of(engine, unit, *(const volatile uintptr_t *)at);
+}
+
 /* The point of the constant that a load reads, or NULL.  Its address is in the load, in the
  * descriptor, or in both. */
 static struct mv_point *constant_of(struct mv_engine *engine, struct mv_unit *unit,
                                     uintptr_t address, const struct mv_decoded *site,
                                     uintptr_t named)
 {
-    struct mv_point *point = mv_constant_of(engine, unit, named);
+    struct mv_point *point = named_constant(engine, unit, named);
 
-    if (!point && named % 8 == 0 && mv_holds(unit->object, &unit->data, named, 8, PROT_READ))
-        point = mv_constant_of(engine, unit, *(const volatile uintptr_t *)named);
     if (!point || (site->target && site->target != point->variable) ||
         site->width != point->guards[0]->width) {
+        if (point)
+            point->is_loaded = 1;
         refuse_site(engine, unit, address, "it is no read of the constant that is named");
         return NULL;
     }

@@ -60,28 +60,22 @@ static unsigned load_width(const struct load *load)
 }
 
 /* The operand at its ModRM: its length, of which no more than `room` bytes may be read; 0: another
- * form.  Relative to %rip: *relative is set. */
+ * form.  Relative to %rip: *rip is set. */
 static size_t operand_length(const uint8_t *at, size_t room, int *rip)
 {
     uint8_t mode = at[0] >> 6, base = at[0] & 7;
     size_t length = 1;
 
     *rip = mode == 0 && base == 5;
-    if (*rip)
-        return room >= 5 ? 5 : 0;
-    if (mode > 1)
+    if (mode > 2)
         return 0;
     if (base == 4) { /* SIB: (%r12) */
         if (room < 2 || (at[1] & 0x38) != 0x20 || ((at[1] & 7) == 5 && mode == 0))
             return 0;
         length++;
     }
-    if (mode == 1) { /* disp8: 0(%rbp), 0(%r13) */
-        if (room <= length || at[length])
-            return 0;
-        length++;
-    }
-    return length;
+    length += *rip || mode == 2 ? 4 : mode; /* disp32: 300(%rbx); disp8: 8(%rbx) */
+    return length <= room ? length : 0;
 }
 
 /* Bytes of the immediate's `mov`. */
@@ -104,7 +98,7 @@ int mv_read_decode(const uint8_t *code, size_t room, uintptr_t address, struct m
     if (!length)
         return 0;
     length += load.modrm_at;
-    if (length < immediate_length(&load) || length > (width == 8 ? MV_SITE_MAX : 8))
+    if (length < immediate_length(&load) || length > MV_SITE_MAX)
         return 0;
     *out = (struct mv_decoded){.kind = MV_READ, .length = (uint8_t)length, .width = (uint8_t)width};
     if (rip) {

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 """check.py COMPILER PLUGIN SOURCE: the diagnostics of a compilation are those that
 SOURCE announces, `/* error: regex */` or `/* warning: regex */` on the line they
-are about, and no others.  It may name more options in a line `options: ...`.  A failure prints what is missing or not announced."""
+are about, and no others.  It may name more options in a line `options: ...`, and one with which it
+does not make sense, `not for: ...`.  A failure prints what is missing or not announced."""
 import os
 import re
 import subprocess
@@ -17,8 +18,12 @@ for number, line in enumerate(open(source), 1):
 failed = not expected
 more = re.search(r"^\W*options: (.*)$", open(source).read(), re.M)
 more = more[1].split() if more else []
+unfit = re.search(r"^\W*not for: (.*)$", open(source).read(), re.M)
+unfit = unfit[1].split() if unfit else []
 by_clang = compiler.startswith("clang")  # its plugin leaves -flto alone
 for options in ["-O0"], ["-O2"], ["-Os", "-fPIC"] if by_clang else ["-O2", "-flto", "-fPIC"]:
+    if set(unfit) & set(options):
+        continue
     run = subprocess.run([compiler, *options, "-Wno-all", "-c", "-o", "/dev/null",
                           f"-fplugin={plugin}", *more, source], capture_output=True, text=True,
                          env={**os.environ, "LC_ALL": "C"}, timeout=60)

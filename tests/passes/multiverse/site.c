@@ -73,6 +73,11 @@ static void reads(void)
         {"\x3e\x3e\x3e\x3e\x41\x8b\x04\x24", "\x3e\x3e\x3e\xb8\x07\0\0\0", 8, 4, 0, 7},
         {"\x3e\x3e\x3e\x3e\x3e\x3e\x3e\x49\x8b\x45\0", "\x3e\x48\xb8\x07\0\0\0\0\0\0\0", 11, 8, 0, 7},
         {"\x3e\x3e\x3e\x0f\xb6\x45\0", "\x3e\x3e\xb8\x07\0\0\0", 7, 1, 0, 7},
+        /* 8(%rax), 300(%rax), 300(%r12) */
+        {"\x3e\x3e\x8b\x40\x08", "\xb8\x07\0\0\0", 5, 4, 0, 7},
+        {"\x8b\x80\x2c\x01\0\0", "\x3e\xb8\x07\0\0\0", 6, 4, 0, 7},
+        {"\x41\x0f\xb6\x84\x24\x2c\x01\0\0", "\x3e\x3e\x3e\x3e\xb8\x07\0\0\0", 9, 1, 0, 7},
+        {"\x3e\x3e\x3e\x4d\x8b\x84\x24\x2c\x01\0\0", "\x3e\x49\xb8\x07\0\0\0\0\0\0\0", 11, 8, 0, 7},
     };
     static const struct {
         const char *code;
@@ -80,9 +85,8 @@ static void reads(void)
     } none[] = {
         {"\x8b\x00\x90\x90\x90", 5},                /* shorter than the immediate */
         {"\x48\x8b\x05\x04\0\0\0", 7},              /* the same */
-        {"\x3e\x3e\x3e\x3e\x8b\x40\x08", 7},         /* 8(%rax) */
         {"\x3e\x3e\x3e\x3e\x8b\x04\x08", 7},         /* (%rax,%rcx) */
-        {"\x3e\x3e\x3e\x3e\x8b\x80\0\0\0\0", 10},     /* 0(%rax), 32 bits */
+        {"\x3e\x3e\x8b\x04\x25\x08\0\0\0", 9},        /* 8, absolute */
         {"\x3e\x3e\x3e\x3e\x8b\xc0", 6},             /* a register */
         {"\x3e\x3e\x3e\x3e\x42\x8b\x04\x20", 8},     /* (%rax,%r12) */
         {"\x48\x0f\xb6\x05\x04\0\0\0\x90\x90", 10},  /* to 64 bits */
