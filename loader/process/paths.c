@@ -121,6 +121,20 @@ char *path_mapped_at(struct loader *l, uintptr_t address)
     return path;
 }
 
+/* The same, of the executable as an interpreter.  Where it is known that no filter is in force, in one call. */
+char *path_of_program(struct loader *l)
+{
+    char path[SHORT];
+    long n = 0;
+
+    if (l->filtered.untraced && !l->filtered.on)
+        n = SYS6(l->sys, SYS_readlinkat, AT_FDCWD, "/proc/self/exe", path, sizeof path, 0, 0);
+    if (n <= 0 || n == (long)sizeof path || *path != '/')
+        return path_mapped_at(l, l->block.entry->a_un.a_val);
+    path[n] = '\0';
+    return rimf_heap_copy(&l->heap, path);
+}
+
 char *path_of_file(struct loader *l, int fd)
 {
     long at = sys_mmap(l->sys, 0, RIMF_PAGE, PROT_READ, MAP_PRIVATE, fd, 0);

@@ -113,7 +113,7 @@ static const char *find_program(void *cookie)
 
     if (!where->asked++)
         l->program = where->fd >= 0 ? path_of_file(l, where->fd)
-                                    : path_mapped_at(l, l->block.entry->a_un.a_val);
+                                    : path_of_program(l);
     return l->program;
 }
 
