@@ -56,7 +56,8 @@ struct filtered {
     uintptr_t event;      /* the thread in which a dlopen is answered, or 0 */
 };
 
-void filtered_start(struct loader *); /* there is a pipeline */
+void filtered_start(struct loader *); /* there will be a pipeline */
+void filtered_end(struct loader *);   /* there is none */
 /* What comes by dlopen is looked at, and was.  `new`: something came. */
 void filtered_enter(struct loader *, int new);
 void filtered_leave(struct loader *);
