@@ -25,6 +25,8 @@ struct pipeline_query {
     /* Before that: 1 when the last part of `called` is the file's own name, which leaves the path's
      * other parts to be asked for.  NULL: that is not known. */
     int (*is_called)(void *cookie, const char *called);
+    /* Passes are configured for the program: from here on more may be asked than the host loader asks.  Or NULL. */
+    void (*is_meant)(void *cookie);
     void *cookie;
     const char *called; /* the path that led to it, of execve (AT_EXECFN) or of a command line; or NULL */
     int runs;           /* the plan will be run: what has nothing to do need not stay mapped */

@@ -192,6 +192,8 @@ static int plan(const struct pipeline_query *q, struct arena *arena, struct pipe
     const struct config_entry *order = config_find(&config, "app", "passes");
     if (!order || !count_names(order->raw))
         return 0;
+    if (q->is_meant)
+        q->is_meant(q->cookie);
     p = new_pipeline(q, arena);
     if (!p)
         return no_memory(why);

@@ -24,6 +24,7 @@ void block_read(struct block *block, uintptr_t *sp)
 
     memset(block, 0, sizeof *block);
     block->sp = sp;
+    block->user = UINT32_MAX;
     block->argc = *sp;
     block->argv = (char **)(sp + 1);
     block->envp = block->argv + block->argc + 1;
@@ -40,6 +41,7 @@ void block_read(struct block *block, uintptr_t *sp)
         case AT_EXECFN: block->execfn = a; break;
         case AT_SYSINFO_EHDR: block->vdso = a; break;
         case AT_RANDOM: block->random = a; break;
+        case AT_EUID: block->user = (uint32_t)a->a_un.a_val; break;
         case AT_SECURE: block->secure = a->a_un.a_val != 0; break;
         default: break;
         }

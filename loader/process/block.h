@@ -17,6 +17,7 @@ struct block {
     Elf64_auxv_t *auxv;
     /* Entries of auxv, NULL when there is none. */
     Elf64_auxv_t *phdr, *phnum, *entry, *base, *execfn, *vdso, *random;
+    uint32_t user; /* the effective one, when the program started; where nobody said so, none */
     int secure;
 };
 

@@ -14,6 +14,7 @@
 #include <time.h>  /* numbers only */
 
 #define LOCK_PATH_MAX 1024
+#define FOLDER_MAX 1024
 
 /* Of the environment as it is now: in direct mode the host loader has moved it. */
 static const char *variable(const struct loader *l, const char *name)
@@ -28,12 +29,10 @@ static const char *variable(const struct loader *l, const char *name)
     return value;
 }
 
-/* Whose files are taken, besides root's. */
+/* Whose files are taken, besides root's: those of who started the program. */
 uint32_t caches_user(const struct loader *l)
 {
-    long user = l->block.secure ? 0 : SYS3(l->sys, SYS_geteuid, 0, 0, 0);
-
-    return sys_failed(user) ? 0 : (uint32_t)user;
+    return l->block.secure ? 0 : l->block.user;
 }
 
 /* 1 when what this process leaves goes to the user's folder, else it goes to root's. */
@@ -57,18 +56,21 @@ static int look(const struct loader *l, const char *path, uint32_t user)
 
 /* The path of the folder around WHAT is gone along once, and then WHAT alone is looked at: a start
  * asks for some of them. */
-static int is_steered(struct loader *l, char *path, size_t around)
+int caches_steered(struct loader *l, const char *path)
 {
+    size_t around = (size_t)(rimf_strrchr(path, '/') - path);
     uint32_t user = caches_user(l);
-    uint64_t hash = rimf_hash(path, around);
+    char above[FOLDER_MAX];
     struct stat st;
     long error;
 
-    if (l->caches.around != hash || l->caches.user != user) {
-        path[around] = '\0';
-        error = look(l, path, user);
-        path[around] = '/';
-        l->caches = (struct caches){hash, user, error && error != -ENOENT};
+    if (around >= sizeof above)
+        return 1;
+    if (!l->caches.asked) {
+        memcpy(above, path, around);
+        above[around] = '\0';
+        error = look(l, above, user);
+        l->caches = (struct caches){.asked = 1, .steered = error && error != -ENOENT};
     }
     if (l->caches.steered)
         return 1;
@@ -80,16 +82,18 @@ static int is_steered(struct loader *l, char *path, size_t around)
     return error && error != -ENOENT;
 }
 
-/* The user's folder for WHAT.  Its length, or 0 when there is none, it does not fit, or somebody
- * else can change where its path leads. */
+size_t caches_name(const struct loader *l, const char *what, char *to, size_t size)
+{
+    return l->block.secure
+               ? 0
+               : cache_user_folder(to, size, variable(l, "XDG_CACHE_HOME="), variable(l, "HOME="), what);
+}
+
 size_t caches_folder(struct loader *l, const char *what, char *to, size_t size)
 {
-    size_t length;
+    size_t length = caches_name(l, what, to, size);
 
-    if (l->block.secure)
-        return 0;
-    length = cache_user_folder(to, size, variable(l, "XDG_CACHE_HOME="), variable(l, "HOME="), what);
-    return length && !is_steered(l, to, length - rimf_strlen(what) - 1) ? length : 0;
+    return length && !caches_steered(l, to) ? length : 0;
 }
 
 size_t caches_beside(const char *snapshot, const char *file, char *to, size_t size)

@@ -141,6 +141,13 @@ void filtered_start(struct loader *l)
     l->sys = &l->filtered.sys;
 }
 
+void filtered_end(struct loader *l)
+{
+    if (l->filtered.kernel)
+        l->sys = l->filtered.kernel;
+    l->filtered = (struct filtered){.on = 0};
+}
+
 void filtered_enter(struct loader *l, int new)
 {
     if (!l->pipeline || !new)

@@ -59,7 +59,8 @@ struct filtered {
     uintptr_t event;      /* the thread in which a dlopen is answered, or 0 */
 };
 
-void filtered_start(struct loader *); /* there is a pipeline */
+void filtered_start(struct loader *); /* there will be a pipeline */
+void filtered_end(struct loader *);   /* there is none */
 /* What comes by dlopen is looked at, and was.  `new`: something came. */
 void filtered_enter(struct loader *, int new);
 void filtered_leave(struct loader *);
@@ -90,14 +91,17 @@ void cpuid_renew(struct loader *, const char *snapshot, uint32_t user);
 
 /* ---- caches.c ---------------------------------------------------------------------------- */
 
-struct caches { /* the user's folder that was looked at */
-    uint64_t around; /* hash of its path */
-    uint32_t user;
-    int steered; /* somebody else can change where it leads */
+struct caches { /* the user's folder, around all WHATs */
+    int asked, steered; /* somebody else can change where it leads */
 };
 
 uint32_t caches_user(const struct loader *);
 int caches_own(const struct loader *);
+/* The user's folder for WHAT.  Its length, or 0 when there is none, or it does not fit. */
+size_t caches_name(const struct loader *, const char *what, char *to, size_t size);
+/* 1: somebody else can change where that path leads. */
+int caches_steered(struct loader *, const char *path);
+/* As caches_name, and 0 when somebody else can change where its path leads. */
 size_t caches_folder(struct loader *, const char *what, char *to, size_t size);
 /* FILE beside `snapshots`, in which this snapshot lies: of the same cache.  Its length, or 0 when it does not fit. */
 size_t caches_beside(const char *snapshot, const char *file, char *to, size_t size);
@@ -110,6 +114,7 @@ int caches_young(const struct loader *, const char *path);
 
 /* On the heap; or NULL, when there is no file, or it is not known. */
 char *path_mapped_at(struct loader *, uintptr_t address);
+char *path_of_program(struct loader *);
 char *path_of_file(struct loader *, int fd);
 /* 1: the last part of `path`, by which the program was called, is its file's own name. */
 int path_is_programs(struct loader *, const char *path);

@@ -113,7 +113,7 @@ static const char *find_program(void *cookie)
 
     if (!where->asked++)
         l->program = where->fd >= 0 ? path_of_file(l, where->fd)
-                                    : path_mapped_at(l, l->block.entry->a_un.a_val);
+                                    : path_of_program(l);
     return l->program;
 }
 
@@ -141,6 +141,13 @@ static int is_called(void *cookie, const char *path)
     return where->name == NAME_CALLED;
 }
 
+static void is_meant(void *cookie)
+{
+    struct where *where = cookie;
+
+    filtered_start(where->l);
+}
+
 static int wants_plan(struct loader *l)
 {
     return !l->knobs.off && !l->knobs.trace;
@@ -158,6 +165,7 @@ static void ask(struct loader *l, int fd, const struct call *call, const struct 
         .find_program = find_program,
         .find_build_id = find_own_build_id,
         .is_called = is_called,
+        .is_meant = is_meant,
         .cookie = &where,
         .name = call->name,
         .called = call->path,
@@ -174,8 +182,8 @@ static void ask(struct loader *l, int fd, const struct call *call, const struct 
         l->pipeline = NULL;
     if (error && error != -EIO && error != -ENOMEM)
         say_refused(l);
-    if (l->pipeline)
-        filtered_start(l);
+    if (!l->pipeline)
+        filtered_end(l);
     if (l->pipeline || l->log.fd >= 0)
         find_program(&where); /* objects.c calls the executable by its path */
 }

@@ -16,15 +16,16 @@
 
 #define FOLDER_SIZE 1024
 
-/* Root's folder for WHAT, and the user's, if there is one; how many. */
+/* Root's folder for WHAT, and the user's, if there is one; how many.  A start from a snapshot needs none of
+ * them, so whether others steer the user's is asked by who does. */
 static size_t find_places(struct loader *l, const char *system, const char *what,
                           struct analysis_place *places)
 {
     char folder[FOLDER_SIZE], *copy;
 
     places[0] = (struct analysis_place){.folder = system};
-    copy = caches_folder(l, what, folder, sizeof folder) ? rimf_heap_copy(&l->heap, folder) : NULL;
-    places[1] = (struct analysis_place){.folder = copy, .user = caches_user(l)};
+    copy = caches_name(l, what, folder, sizeof folder) ? rimf_heap_copy(&l->heap, folder) : NULL;
+    places[1] = (struct analysis_place){.folder = copy, .user = caches_user(l), .unasked = 1};
     return copy ? 2 : 1;
 }
 
@@ -46,6 +47,11 @@ static void overlays_start(struct loader *l)
     rimf_image_set_overlays(l->image, &overlays);
 }
 
+static int is_steered(void *cookie, const char *folder)
+{
+    return caches_steered(cookie, folder);
+}
+
 /* Before the pipeline runs: tells the snapshot, which keeps the paths, as objects come later. */
 void analysis_start(struct loader *l)
 {
@@ -55,6 +61,7 @@ void analysis_start(struct loader *l)
     if (!(pipeline_flags(l->pipeline) & MVLD_PASS_ANALYSIS))
         return;
     n = find_places(l, ANALYSIS_SYSTEM_FOLDER, "analysis", places);
+    rimf_image_set_steered(l->image, is_steered, l);
     rimf_image_set_analyses(l->image, places, n);
     rimf_image_set_auditor(l->image, l->knobs.watcher);
     overlays_start(l);

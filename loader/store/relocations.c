@@ -36,34 +36,11 @@ static int is_listened_to(const struct block *block)
     return 0;
 }
 
-/* The kernel has mapped the executable: its data, which relocation will write, is filled by one call,
- * as that of libraries is (place.c).  Linux before 5.14 refuses that. */
-static void fill_executable(struct loader *l)
-{
-    const Elf64_Phdr *ph = (const Elf64_Phdr *)l->block.phdr->a_un.a_val;
-    const Elf64_Phdr *end = ph + l->block.phnum->a_un.a_val;
-    uintptr_t bias;
-
-    while (ph < end && ph->p_type != PT_PHDR) /* it stands before the segments */
-        ph++;
-    bias = ph < end ? (uintptr_t)l->block.phdr->a_un.a_val - ph->p_vaddr : 0;
-    for (; ph < end; ph++) {
-        uintptr_t start = bias + ph->p_vaddr;
-
-        if (ph->p_type == PT_LOAD && ph->p_flags == (PF_R | PF_W) && ph->p_filesz &&
-            ph->p_filesz <= POPULATE_MAX)
-            SYS3(l->sys, SYS_madvise, rimf_page_down(start),
-                 rimf_page_up(start + ph->p_filesz) - rimf_page_down(start), POPULATE_WRITE);
-    }
-}
-
 void relocations_expect(struct loader *l)
 {
     if (!l->files.wanted || l->host.musl || is_listened_to(&l->block))
         return;
     l->snapshot.awaited = count_files(&l->snapshot.file.view);
-    if (!l->filtered.on) /* it may be a call that kills */
-        fill_executable(l);
 }
 
 /* ---- comparing ---------------------------------------------------------------------- */

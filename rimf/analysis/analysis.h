@@ -355,6 +355,7 @@ uint64_t analysis_header_checksum(const struct analysis_header *);
 struct analysis_place {
     const char *folder;
     uint32_t user; /* besides root's, files of this user */
+    int unasked;   /* whether somebody else can change where the path leads (rimf_image_set_steered) */
 };
 
 struct analysis_file {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/base/trusted.c: goes along a path; the rules are told in trusted.h.
+ * rimf/base/trusted.c: looks at each component of a path; the rules are told in trusted.h.
  */
 #include "rimf/base/trusted.h"
 
@@ -10,16 +10,19 @@
 #include <errno.h> /* numbers only */
 #include <fcntl.h> /* numbers only */
 
-#define NAME_SIZE 257u    /* of one component: one that is cut is still too long for the kernel */
-#define TARGET_SIZE 1024u /* of a link: each level takes so much stack */
-#define LEVELS 4          /* links of links */
+#define TEXT_SIZE 1536u
+#define LINKS 16
 
+/* Nobody but root and the user can change where the part that is gone leads: so it is named again for
+ * each component behind it, and nothing of it need be kept open. */
 struct walk {
     const struct rimf_sys *sys;
     uint32_t user;
-    int fd;         /* of where we are, without the right to read or write */
-    struct stat at; /* the same */
+    struct stat at; /* where we are; the root is in no folder, its mode 0 */
     const char *why;
+    size_t gone, rest; /* text[0, gone), with an end; and from text[rest] to the last: what is still to go */
+    int links;
+    char text[TEXT_SIZE];
 };
 
 static int refuse(struct walk *w, int error, const char *why)
@@ -47,86 +50,109 @@ static int check_owner(struct walk *w, const struct stat *st)
     return 0;
 }
 
-/* To `name` of the folder where we are.  1: it is a link, its text is in `target`, and we stay. */
-static int step(struct walk *w, int from, const char *name, char *target)
+static int look(struct walk *w, struct stat *st)
 {
-    long fd = SYS6(w->sys, SYS_openat, from, name, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0, 0, 0), n = 0;
+    long error = SYS6(w->sys, SYS_newfstatat, AT_FDCWD, w->text, st, AT_SYMLINK_NOFOLLOW, 0, 0);
+
+    if (error == -ENOENT && others_may_write(w, &w->at))
+        return refuse(w, -EPERM, "there is none, and others may make it");
+    if (error)
+        return refuse(w, (int)error, error == -ENOENT ? "there is none" : "it cannot be looked at");
+    return check_owner(w, st);
+}
+
+/* What is gone is a link in the folder text[0, folder): what it says comes before what is still to go. */
+static int follow(struct walk *w, size_t folder)
+{
+    char *target = w->text + w->gone + 1;
+    size_t room = w->rest - w->gone - 2;
+    long n = SYS6(w->sys, SYS_readlinkat, AT_FDCWD, w->text, target, room, 0, 0);
+
+    if (n <= 0 || (size_t)n >= room)
+        return refuse(w, n < 0 ? (int)n : -ENAMETOOLONG, "where the link leads cannot be read");
+    if (++w->links > LINKS)
+        return refuse(w, -ELOOP, "too many links lead on");
+    if (*target == '/') {
+        w->at.st_mode = 0;
+        folder = 0;
+    }
+    w->rest -= (size_t)n;
+    memmove(w->text + w->rest, target, (size_t)n);
+    w->gone = folder;
+    return 0;
+}
+
+/* Of the next component; 0 when there is none. */
+static size_t name_length(struct walk *w)
+{
+    size_t n = 0;
+
+    while (w->text[w->rest] == '/')
+        w->rest++;
+    while (w->text[w->rest + n] && w->text[w->rest + n] != '/')
+        n++;
+    return n;
+}
+
+/* Along the component of `n` bytes.  Between the two parts there is always some room: the second has lost
+ * as much as the first gets, or a link took its name's place. */
+static int step(struct walk *w, size_t n)
+{
+    size_t folder = w->gone;
     struct stat st;
     int error;
 
-    if (fd == -ENOENT && others_may_write(w, &w->at))
-        return refuse(w, -EPERM, "there is none, and others may make it");
-    if (sys_failed(fd))
-        return refuse(w, (int)fd, fd == -ENOENT ? "there is none" : "it cannot be looked at");
-    error = (int)SYS3(w->sys, SYS_fstat, fd, &st, 0);
-    error = error ? refuse(w, error, "it cannot be looked at") : check_owner(w, &st);
-    if (!error && S_ISLNK(st.st_mode)) {
-        n = SYS6(w->sys, SYS_readlinkat, fd, "", target, TARGET_SIZE, 0, 0);
-        if (n <= 0 || n >= (long)TARGET_SIZE)
-            error = refuse(w, n < 0 ? (int)n : -ENAMETOOLONG, "where the link leads cannot be read");
-    }
-    if (error || n) {
-        sys_close(w->sys, (int)fd);
-        if (!error)
-            target[n] = '\0';
-        return error ? error : 1;
-    }
-    if (w->fd >= 0)
-        sys_close(w->sys, w->fd);
-    w->fd = (int)fd;
+    w->text[folder] = '/';
+    memmove(w->text + folder + 1, w->text + w->rest, n);
+    w->gone += 1 + n;
+    w->rest += n;
+    w->text[w->gone] = '\0';
+    error = look(w, &st);
+    if (error)
+        return error;
+    if (S_ISLNK(st.st_mode))
+        return follow(w, folder);
     w->at = st;
     return 0;
 }
 
-/* The next component of the path from `p` on; 1 when there is one that fits. */
-static int take_name(const char **p, char *name)
-{
-    size_t n = 0;
-
-    while (**p == '/')
-        ++*p;
-    for (; **p && **p != '/'; ++*p)
-        if (n < NAME_SIZE - 1)
-            name[n++] = **p;
-    name[n] = '\0';
-    return n > 0;
-}
-
 /* In *length: how many bytes of `path` were gone, with the component that did not do. */
-static int go(struct walk *w, const char *path, int level, size_t *length)
+static int go(struct walk *w, const char *path, size_t *length)
 {
-    char name[NAME_SIZE], target[TARGET_SIZE];
-    const char *p = path;
-    size_t within;
+    size_t whole = rimf_strlen(path), left = whole, n;
     int error = 0;
 
-    if (level == LEVELS)
-        return refuse(w, -ELOOP, "too many links lead on");
-    if (*p == '/') {
-        w->at.st_mode = 0; /* the root lies in no folder */
-        error = step(w, AT_FDCWD, "/", target);
-        p++;
+    if (whole >= TEXT_SIZE - 4)
+        return refuse(w, -ENAMETOOLONG, "it is too long");
+    w->rest = TEXT_SIZE - 1 - whole;
+    memcpy(w->text + w->rest, path, whole + 1);
+    while (!error && (n = name_length(w))) {
+        error = step(w, n);
+        if (left > TEXT_SIZE - 1 - w->rest) /* else a link's target is in front of it */
+            left = TEXT_SIZE - 1 - w->rest;
     }
-    while (!error && take_name(&p, name)) {
-        error = step(w, w->fd, name, target);
-        if (error > 0)
-            error = go(w, target, level + 1, &within);
-    }
-    *length = (size_t)(p - path);
+    *length = whole - left;
     return error;
 }
 
 int trusted_path(const struct rimf_sys *sys, const char *path, uint32_t user, struct stat *st,
                  const char **why, size_t *length)
 {
-    struct walk w = {.sys = sys, .user = user, .fd = -1, .why = "it is no absolute path"};
+    struct walk w;
     size_t gone = 0;
-    int error = *path == '/' ? go(&w, path, 0, &gone) : -EINVAL;
+    int error = -EINVAL;
+
+    w.sys = sys;
+    w.user = user;
+    w.why = "it is no absolute path";
+    w.gone = 0;
+    w.links = 0;
+    w.at.st_mode = 0;
+    if (*path == '/' && path[1])
+        error = go(&w, path, &gone);
 
     if (!error && others_may_write(&w, &w.at))
         error = refuse(&w, -EPERM, "others may put files into it");
-    if (w.fd >= 0)
-        sys_close(sys, w.fd);
     if (!error)
         *st = w.at;
     if (why)

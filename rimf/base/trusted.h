@@ -11,6 +11,7 @@
  *             but of what lies in such a one directly only folders count, because files and links
  *             of root's or the user's can be moved there by who has them in a folder of their own
  *   links     followed, their target under the same rules; as /home -> /usr/home
+ *   root      is not asked: who may write `/' may put another host loader there
  *   groups    none may write, but a group with the user's own number counts as the user
  *             (umask 002 is the rule where each user has one)
  */

@@ -85,6 +85,9 @@ struct rimf_overlay_places {
     uint64_t made_by;
 };
 void rimf_image_set_overlays(struct mvld_image *, const struct rimf_overlay_places *);
+/* Whether somebody else can change where the folder of a place that is `unasked` leads (base/trusted.h).  It is asked
+ * when something is first looked for in such places, and those of which it is so are left out. */
+void rimf_image_set_steered(struct mvld_image *, int (*is_steered)(void *cookie, const char *folder), void *cookie);
 /* This process holds the lock of the cache (cache.h), so it may write overlays. */
 /* It is said before passes read code: files that might change unseen (file_id.h) are looked for then. */
 void rimf_image_set_writes(struct mvld_image *, int writes);

@@ -157,6 +157,8 @@ struct mvld_image {
     struct analysis_place analyses[RIMF_ANALYSES_MAX];
     size_t n_analyses;
     struct rimf_overlay_places overlays;
+    int (*is_steered)(void *cookie, const char *folder); /* rimf_image_set_steered */
+    void *steered_cookie;
     struct rimf_overlays_made overlays_made; /* without the folder */
     int layout_seed; /* objects have other distances than in starts where none are drawn */
     struct moved_code *moved; /* NULL: there is no region for them */
@@ -372,6 +374,8 @@ void rimf_retargets_forget(struct mvld_image *);
 
 /* ---- image/references.c: analyses ------------------------------------------------ */
 
+/* Before anything is looked for in the image's places: those that are unasked are asked of. */
+void rimf_places_ask(struct mvld_image *);
 
 /* All of the object's analysis but the branches between units, or NULL with a sentence in *why.
  * Good until the analyses are closed. */

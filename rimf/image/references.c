@@ -39,6 +39,37 @@ void rimf_image_set_analyses(struct mvld_image *image, const struct analysis_pla
     memcpy(image->analyses, places, image->n_analyses * sizeof *places);
 }
 
+void rimf_image_set_steered(struct mvld_image *image, int (*is_steered)(void *cookie, const char *folder),
+                            void *cookie)
+{
+    image->is_steered = is_steered;
+    image->steered_cookie = cookie;
+}
+
+/* How many of the places stay. */
+static size_t ask(const struct mvld_image *image, struct analysis_place *places, size_t n)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        if (places[i].unasked && image->is_steered(image->steered_cookie, places[i].folder))
+            continue;
+        places[kept] = places[i];
+        places[kept++].unasked = 0;
+    }
+    return kept;
+}
+
+void rimf_places_ask(struct mvld_image *image)
+{
+    struct rimf_overlay_places *overlays = &image->overlays;
+
+    image->n_analyses = ask(image, image->analyses, image->n_analyses);
+    overlays->n = ask(image, overlays->places, overlays->n);
+    if (!ask(image, &overlays->written, 1))
+        overlays->written = (struct analysis_place){.folder = NULL};
+}
+
 /* Each executable segment that was analysed is one of the object's, and the object has
  * no other. */
 static int same_segments(const struct rimf_object *object, const struct analysis *s)
@@ -123,6 +154,7 @@ static const char *open_analysis(struct mvld_image *image, struct rimf_object *o
         return object->public.why;
     if (!object->public.build_id)
         return "it has no build-id";
+    rimf_places_ask(image);
     if (analysis_find(file, image->sys, image->analyses, image->n_analyses,
                      object->public.build_id, object->public.build_id_size,
                      ANALYSIS_WANT(ANALYSIS_CALLS), &why))

@@ -236,10 +236,14 @@ static void write_one(struct mvld_image *image, struct changing *c, enum alone_r
 
 void rimf_alone_write(struct mvld_image *image, struct changing *c)
 {
-    const char *folder = image->overlays.written.folder, *name = c->object->public.name;
+    const char *folder, *name = c->object->public.name;
     char path[PATH_SIZE];
 
-    if (!image->writes || !folder || rimf_image_is_traced(image))
+    if (!image->writes || rimf_image_is_traced(image))
+        return;
+    rimf_places_ask(image);
+    folder = image->overlays.written.folder;
+    if (!folder)
         return;
     for (unsigned reach = 0; reach < ALONE_REACHES; reach++) {
         uint64_t key = rimf_alone_key(image, c->object, (enum alone_reach)reach);

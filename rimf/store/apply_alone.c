@@ -203,6 +203,7 @@ static int find_at(struct mvld_image *image, const struct rimf_object *object, u
 static int find_overlay(struct mvld_image *image, const struct rimf_object *object, uint64_t key,
                         struct manifest_file *file, int counted)
 {
+    rimf_places_ask(image);
     for (size_t i = 0; i < image->overlays.n; i++) {
         const char *why;
         int error = find_at(image, object, key, &image->overlays.places[i], file, counted, &why);

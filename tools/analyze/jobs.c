@@ -41,7 +41,7 @@ static void limit(uint64_t size)
 /* An analysis of this very file, from this version of the analyser. */
 static int is_up_to_date(const struct object *o, const char *folder)
 {
-    struct analysis_place place = {folder, geteuid()};
+    struct analysis_place place = {.folder = folder, .user = geteuid()};
     struct analysis_file file;
     const char *why;
     int same;

@@ -52,19 +52,22 @@ static void somebody_may_write(const char *path, unsigned mode)
 static void whom_to_believe(void)
 {
     static const char *const parts[] = {"/xdg", "/xdg/mvld", ("/xdg/mvld/" CONFIG_MADE)};
-    static const char secure[] =
-        MADE ": it counts for nothing, because of /: others may write it";
-    char from[PATH_MAX], to[PATH_MAX];
+    const int first = (int)strcspn(&MVLD_SYSCONF_DIR[1], "/") + 1; /* of its path, the part that is looked at first */
+    char from[PATH_MAX], to[PATH_MAX], secure[PATH_MAX];
 
     /* AT_SECURE: neither the environment nor the home counts. */
     w->owner = 0;
     EXPECT("twenty", "/a", "a", 1);
-    w->denied_mode = 020; /* of the root folder, which is looked at first */
+    w->denied_mode = 020;
+    snprintf(secure, sizeof secure, MADE ": it counts for nothing, because of %.*s: others may write it", first,
+             MVLD_SYSCONF_DIR);
     EXPECT(secure, "/a", "a", 1);
     EXPECT(secure, "/unconcerned", "a", 1); /* not even read */
     w->denied_mode = 0;
     w->owner = 4711;
-    EXPECT(MADE ": it counts for nothing, because of /: another user owns it", "/a", "a", 1);
+    snprintf(secure, sizeof secure, MADE ": it counts for nothing, because of %.*s: another user owns it", first,
+             MVLD_SYSCONF_DIR);
+    EXPECT(secure, "/a", "a", 1);
     /* Another user's home, as after su without -: not ours to follow, as if it were not there. */
     world_clear_env(w);
     world_env(w, "XDG_CONFIG_HOME=/xdg");

@@ -70,7 +70,7 @@ static long world_call(const struct rimf_sys *sys, long nr, long a, long b, long
     if (++w->calls == w->fail_at && nr != SYS_munmap)
         return -w->fail_error;
     w->foreign += nr != SYS_openat && nr != SYS_read && nr != SYS_close && nr != SYS_mmap && nr != SYS_munmap;
-    if ((nr == SYS_openat || nr == SYS_faccessat || nr == SYS_newfstatat) &&
+    if ((nr == SYS_openat || nr == SYS_faccessat || nr == SYS_newfstatat || nr == SYS_readlinkat) &&
         world_moves((const char *)b)) {
         snprintf(path, sizeof(path), "%s%s", w->root, (const char *)b);
         b = (long)path;

@@ -60,7 +60,7 @@ static inline struct mvld_image *region_image(const struct rimf_sys *kernel, con
     struct mvld_image *image;
     struct rimf_change change;
 
-    place = (struct analysis_place){folder, getuid()};
+    place = (struct analysis_place){.folder = folder, .user = getuid()};
     process_read(&process);
     CHECK(rimf_image_create(kernel, &process_log, &image) == 0);
     CHECK(rimf_image_update(image, process.sources, process.n, &change) == 0);

@@ -334,7 +334,7 @@ static void trusts(void)
     CHECK(truncate("file.mvld", 100) == 0 && map_error("file.mvld", self) == -22);
 }
 
-static struct analysis_place places[] = {{"nothing", 0}, {"first", 0}, {"second", 0}};
+static struct analysis_place places[] = {{.folder = "nothing"}, {.folder = "first"}, {.folder = "second"}};
 
 #define FIND()                                                                                    \
     analysis_find(&file, &rimf_sys_kernel, places, 3, MADE_BUILD_ID, 4,                            \
