@@ -198,6 +198,8 @@ static void one_byte(struct operands *o)
         writes(o, RDX);
     } else if (BETWEEN(op, 0xa4, 0xaf)) {
         string_operation(o);
+    } else if ((op == 0xc6 || op == 0xc7) && i->modrm == 0xf8) { /* xabort, xbegin */
+        with_everything(o);
     } else if (op == 0xc6 || op == 0xc7) {
         with_rm(o, op == 0xc6 ? writes_byte : writes);
     } else if (op == 0xc9) {
