@@ -82,8 +82,8 @@
 struct rimf_sys;
 
 #define ANALYSIS_MAGIC "MVLDside"
-#define ANALYSIS_VERSION 5u     /* of the format; another one is not read */
-#define ANALYSER_VERSION 9u    /* of `mvld analyze`; counts up when results change */
+#define ANALYSIS_VERSION 6u     /* of the format, and of what is proven; another one is not read */
+#define ANALYSER_VERSION 10u   /* of `mvld analyze`; counts up when results change */
 #define ANALYSIS_BUILD_ID_MAX 64u
 #define ANALYSIS_TABLES_MAX 32u
 #define ANALYSIS_SIZE_MAX (1ul << 30)

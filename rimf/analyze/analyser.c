@@ -30,6 +30,7 @@ int analyser_finish(struct analyser *a)
     check_moved_frames(a);
     decide_units(a);
     /* Now every reason is final. */
+    follow_dispatches(a);
     reach_units(a);
     emit_units(a);
     find_jump_tables(a);
@@ -37,7 +38,7 @@ int analyser_finish(struct analyser *a)
     emit_fixed(a);
     emit_names(a);
     if (a->edges.failed || a->calls.failed || a->references.failed || a->candidates.failed ||
-        a->dispatched.failed || a->jump_tables.failed || a->taken.failed || a->read.failed ||
+        a->spoiled.failed || a->jump_tables.failed || a->taken.failed || a->read.failed ||
         a->moved_frames.failed || a->frame_fixes.failed || a->branches.failed || a->fixed.failed ||
         a->symbols.failed || a->names.failed)
         return object_fail(&a->object, "there is no memory for its analysis");
@@ -71,7 +72,7 @@ void analyser_free(struct analyser *a)
     vector_free(&a->calls);
     vector_free(&a->references);
     vector_free(&a->candidates);
-    vector_free(&a->dispatched);
+    vector_free(&a->spoiled);
     vector_free(&a->jump_tables);
     vector_free(&a->taken);
     vector_free(&a->read);

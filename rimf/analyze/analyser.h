@@ -13,6 +13,7 @@
  *     check_places             whose places are kept as data          places.c
  *     check_moved_frames       which units unwind elsewhere, too      unwinding.c
  *     decide_units             who depends on code that stays         decide.c
+ *     follow_dispatches        who jumps through which tables         dispatch.c
  *     reach_units              who is entered by others               reach.c
  *     emit_units               calls, references, jump tables         emit.c, tables.c
  *     emit_moved_frames        unwinding of moved code                unwinding.c
@@ -42,8 +43,16 @@ struct unit {
     uint8_t reached, head; /* as the flags of analysis_unit */
     uint8_t followed;      /* what its original calls is reached */
     uint8_t joined;        /* it moves as far as the next unit */
+    uint8_t dispatches;    /* how it uses the addresses of tables is known */
+    uint64_t spoils;       /* table_bit of tables that it uses otherwise */
     uint8_t kept;          /* its canonical address stays the original one, though it may move */
 };
+
+/* One of 64, which tables may share. */
+static inline uint64_t table_bit(uint32_t table)
+{
+    return 1ull << table / 4 % 64;
+}
 
 /* The code of one executable segment. */
 struct code {
@@ -76,8 +85,8 @@ struct analyser {
     struct vector edges;       /* struct edge */
     struct vector calls;       /* struct analysis_call */
     struct vector references;  /* struct analysis_reference */
-    struct vector candidates;  /* uint32_t: what may be a jump table */
-    struct vector dispatched;  /* uint32_t: displacements of lea that lead to such */
+    struct vector candidates;  /* uint32_t: what units jump through */
+    struct vector spoiled;     /* uint32_t: tables that must stay, and other places */
     struct vector jump_tables; /* struct analysis_jump_table */
     struct vector taken;       /* struct taken, sorted by unit */
     struct vector read;        /* uint32_t: data that instructions name; only where the object locates */
@@ -147,20 +156,14 @@ void note_entered(struct analyser *, uint64_t address);
 void check_places(struct analyser *);
 void check_moved_frames(struct analyser *);
 void decide_units(struct analyser *);
+void follow_dispatches(struct analyser *);
 void reach_units(struct analyser *);
 void emit_units(struct analyser *);
 void find_jump_tables(struct analyser *);
+/* What could be an entry of a table.  1: it is; 0: not; -1: it leads to code that stays.  *seen: a unit
+ * that an entry in front of it leads to, or NULL. */
+int entry_leads(const struct analyser *, uint32_t table, uint64_t at, struct unit **seen);
 
-/* tables.c: what a unit was seen to do on the way to a jump through a table.  Starts as
- * zeros, and is shown each instruction in order. */
-struct dispatch {
-    uint32_t leas[16];         /* by register: the last address that lea put there */
-    uint32_t places[16];       /* and the place of its displacement, or 0 */
-    uint32_t table, place;     /* 0: none is read */
-    uint8_t base, offset, sum; /* registers; sum: 16 before the addition */
-};
-void watch_dispatch(struct analyser *, struct dispatch *, const uint8_t *code, uint32_t at,
-                    const struct instruction *);
 void emit_moved_frames(struct analyser *);
 void emit_fixed(struct analyser *);
 void emit_names(struct analyser *);

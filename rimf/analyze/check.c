@@ -126,14 +126,12 @@ static void check_unit(struct analyser *a, uint32_t number)
     const uint8_t *code = unit_code(a, u, u->start);
     struct instruction i;
     struct own own = {0, 0};
-    struct dispatch dispatch = {0};
 
     for (uint32_t at = u->start; at < u->end; at += i.length, code += i.length) {
         if (!decode(code, u->end - at, &i)) {
             i.length = 1;
             continue;
         }
-        watch_dispatch(a, &dispatch, code, at, &i);
         if (flow_is_relative(instruction_flow(&i)))
             check_branch(a, number, at, &i, branch_target(code, at, &i));
         else if (i.rip && !rip_is_idle(&i))

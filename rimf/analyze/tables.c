@@ -8,12 +8,11 @@
  *
  * A table that is not corrected leads to originals, which is right, only slower.  One that is
  * listed is written anew for moved code, so it must be one: numbers may look like offsets to
- * code, by accident.  A candidate is what a unit jumps through, in just that way: other
- * instructions may stand between these, but no other branch behind the movslq, and of
- * several addresses that lea put into the register, the last one counts.
+ * code, by accident.  A candidate is what a unit was seen to jump through (dispatch.c).
  *
- * Only that lea leads to the moved table.  Another one of the same address may mean what lies
- * in front of it, an array that ends there: `for (int i : {5, 4, 3})` compares with its end.
+ * Moved code is led to the moved table where all addresses of the original one are those of a
+ * dispatch, in code that moves.  Another one may mean what lies in front of it, an array that ends
+ * there (`for (int i : {5, 4, 3})` compares with its end), or be the other half of a jump.
  *
  * Of a table that is listed no entry may be missing: it is taken to go on as long as its
  * offsets lead to instructions of units that move, or right behind one (the case that
@@ -22,122 +21,17 @@
  */
 #include "rimf/analyze/analyser.h"
 
-/* ---- candidates ------------------------------------------------------------------------ */
-
-static unsigned reg_of(const struct instruction *i)
-{
-    return modrm_reg(i) | (i->rex & 4) << 1;
-}
-
-static unsigned rm_of(const struct instruction *i)
-{
-    return (i->modrm & 7u) | (i->rex & 1) << 3;
-}
-
-/* What else puts an address that lea took elsewhere into a register: mov, movslq, pop. */
-static void forget_lea(struct dispatch *d, const struct instruction *i)
-{
-    if (instruction_is(i, 0, 0x8b) || instruction_is(i, 0, 0x63))
-        d->places[reg_of(i)] = 0;
-    else if (instruction_is(i, 0, 0x89) && i->modrm >= 0xc0)
-        d->places[rm_of(i)] = 0;
-    else if (!i->map && i->opcode >= 0x58 && i->opcode <= 0x5f)
-        d->places[(i->opcode & 7u) | (i->rex & 1) << 3] = 0;
-}
-
-/* movslq (base,index,4),offset */
-static int reads_entry(const struct instruction *i, const uint8_t *code, uint8_t *base)
-{
-    const uint8_t *sib = code + i->opcode_at + 2;
-
-    if (!instruction_is(i, 0, 0x63) || !(i->rex & 8) || (i->modrm & 7) != 4 ||
-        i->modrm >= 0x80 || *sib >> 6 != 2)
-        return 0;
-    if (i->modrm >= 0x40 ? code[i->displacement_at] != 0 : (*sib & 7) == 5)
-        return 0;
-    *base = (uint8_t)((*sib & 7) | (i->rex & 1) << 3);
-    return 1;
-}
-
-static int are_both(const struct dispatch *d, unsigned one, unsigned other)
-{
-    return (one == d->base && other == d->offset) || (other == d->base && one == d->offset);
-}
-
-/* lea (one,other) */
-static int is_sum(const struct dispatch *d, const struct instruction *i, const uint8_t *code)
-{
-    uint8_t sib;
-
-    if (!is_lea(i) || i->modrm >= 0x40 || (i->modrm & 7) != 4)
-        return 0;
-    sib = code[i->opcode_at + 2];
-    return sib < 0x40 && (sib & 7) != 5 &&
-           are_both(d, (sib & 7u) | (i->rex & 1) << 3, (sib >> 3 & 7u) | (i->rex & 2) << 2);
-}
-
-/* The register that gets base + offset, or 16. */
-static unsigned sum_of(const struct dispatch *d, const struct instruction *i, const uint8_t *code)
-{
-    if (!(i->rex & 8))
-        return 16;
-    if ((instruction_is(i, 0, 0x01) || instruction_is(i, 0, 0x03)) && i->modrm >= 0xc0 &&
-        are_both(d, reg_of(i), rm_of(i)))
-        return i->opcode == 0x01 ? rm_of(i) : reg_of(i);
-    return is_sum(d, i, code) ? reg_of(i) : 16;
-}
-
-static int could_be_table(const struct analyser *a, uint64_t target)
-{
-    const struct segment *s = object_segment(&a->object, target);
-
-    return s && !(s->flags & PF_W) && target % 4 == 0 && !unit_at(a, target);
-}
-
-void watch_dispatch(struct analyser *a, struct dispatch *d, const uint8_t *code, uint32_t at,
-                    const struct instruction *i)
-{
-    unsigned sum = d->table ? sum_of(d, i, code) : 16;
-    uint64_t target;
-    uint8_t base;
-
-    if (is_lea(i) && i->rip) {
-        target = rip_target(code, at, i);
-        d->leas[reg_of(i)] = could_be_table(a, target) ? (uint32_t)target : 0;
-        d->places[reg_of(i)] = at + i->displacement_at;
-    } else if (reads_entry(i, code, &base)) {
-        d->table = d->leas[base];
-        d->place = d->places[base];
-        d->base = base;
-        d->offset = (uint8_t)reg_of(i);
-        d->sum = 16;
-    } else if (sum < 16) {
-        d->sum = (uint8_t)sum;
-    } else if (instruction_flow(i) != FLOW_NEXT) {
-        if (d->table && instruction_is(i, 0, 0xff) && modrm_reg(i) == 4 && i->modrm >= 0xc0 &&
-            rm_of(i) == d->sum) {
-            VECTOR_ADD(&a->candidates, uint32_t, d->table);
-            VECTOR_ADD(&a->dispatched, uint32_t, d->place);
-        }
-        d->table = 0;
-    }
-    forget_lea(d, i);
-}
-
 /* ---- entries --------------------------------------------------------------------------- */
 
-/* 1: an entry; 0: none; -1: an entry that leads to code that stays. */
-static int entry_leads(const struct analyser *a, uint32_t table, uint64_t at, struct unit **seen)
+int entry_leads(const struct analyser *a, uint32_t table, uint64_t at, struct unit **seen)
 {
     const uint8_t *bytes = object_at(&a->object, at, 4);
     struct unit *u;
     uint64_t target;
-    int32_t offset;
 
     if (!bytes || unit_at(a, at))
         return 0;
-    memcpy(&offset, bytes, sizeof offset);
-    target = table + (uint64_t)(int64_t)offset;
+    target = table + (uint64_t)distance_at(bytes);
     if (*seen && target == (*seen)->end)
         return 1;
     u = is_start(a, target) ? unit_at(a, target) : NULL;
@@ -177,6 +71,46 @@ static void reverse(struct vector *v)
     }
 }
 
+/* What the reference leads to; a lea or another operand. */
+static uint32_t target_of(const struct analyser *a, const struct analysis_reference *r, int *lea)
+{
+    const uint8_t *at = object_at(&a->object, r->address, 4);
+
+    *lea = at[-2] == 0x8d && (at[-1] & 0xc7) == 0x05;
+    return (uint32_t)(r->address + 4 + r->rest + (uint64_t)distance_at(at));
+}
+
+static int is_operand(const struct analysis_reference *r)
+{
+    return r->kind == ANALYSIS_TO_RODATA || r->kind == ANALYSIS_TO_ORIGINAL;
+}
+
+/* Whose addresses are held otherwise than dispatch.c has seen. */
+static void spoil_tables(struct analyser *a)
+{
+    const struct taken *taken = a->taken.at;
+    const struct pointer *words = a->object.words.at;
+    const struct analysis_reference *references = a->references.at;
+    int lea;
+
+    for (size_t i = 0; i < a->taken.n; i++) {
+        const struct unit *u = taken[i].unit < a->units.n ? &units_of(a)[taken[i].unit] : NULL;
+
+        if (!u || u->reason || !u->dispatches || u->spoils & table_bit(taken[i].target) ||
+            !has_address(&a->candidates, taken[i].target))
+            VECTOR_ADD(&a->spoiled, uint32_t, taken[i].target);
+    }
+    for (size_t i = 0; i < a->object.words.n; i++)
+        VECTOR_ADD(&a->spoiled, uint32_t, words[i].target);
+    for (size_t i = 0; i < a->references.n; i++) {
+        uint32_t target = is_operand(&references[i]) ? target_of(a, &references[i], &lea) : 0;
+
+        if (target && !lea)
+            VECTOR_ADD(&a->spoiled, uint32_t, target);
+    }
+    sort_addresses(&a->spoiled);
+}
+
 static int by_address(const void *a, const void *b)
 {
     const struct analysis_jump_table *x = a, *y = b;
@@ -184,26 +118,33 @@ static int by_address(const void *a, const void *b)
     return x->address < y->address ? -1 : x->address > y->address;
 }
 
+/* Its address is, or one inside. */
+static int is_spoiled(const struct analyser *a, const struct analysis_jump_table *table)
+{
+    const uint32_t *spoiled = a->spoiled.at;
+    size_t i = RIMF_BISECT(k, a->spoiled.n, spoiled[k] < table->address);
+
+    return i < a->spoiled.n && (spoiled[i] - table->address) / 4 < table->count;
+}
+
 /* References by which a table is jumped through are of that kind. */
 static void rename_references(struct analyser *a)
 {
     struct analysis_reference *references = a->references.at;
+    const struct analysis_jump_table *table;
+    struct analysis_jump_table key;
+    int lea;
 
-    sort_addresses(&a->dispatched);
-
-    for (size_t i = 0; i < a->references.n && a->jump_tables.n; i++) {
-        struct analysis_reference *r = &references[i];
-        const uint8_t *at = object_at(&a->object, r->address, 4);
-        struct analysis_jump_table key;
-        int32_t distance;
-
-        if ((r->kind != ANALYSIS_TO_RODATA && r->kind != ANALYSIS_TO_ORIGINAL) ||
-            (at[-2] == 0x8d && !has_address(&a->dispatched, r->address))) /* another lea */
+    if (!a->jump_tables.n)
+        return;
+    spoil_tables(a);
+    for (size_t i = 0; i < a->references.n; i++) {
+        if (!is_operand(&references[i]))
             continue;
-        memcpy(&distance, at, sizeof distance);
-        key.address = r->address + 4 + r->rest + (uint32_t)distance;
-        if (bsearch(&key, a->jump_tables.at, a->jump_tables.n, sizeof key, by_address))
-            r->kind = ANALYSIS_TO_JUMP_TABLE;
+        key.address = target_of(a, &references[i], &lea);
+        table = bsearch(&key, a->jump_tables.at, a->jump_tables.n, sizeof key, by_address);
+        if (table && !is_spoiled(a, table))
+            references[i].kind = ANALYSIS_TO_JUMP_TABLE;
     }
 }
 

@@ -32,13 +32,9 @@ TAKER = function("taker", "lea victim(%rip),%rax\n ret")
 POINTER = ".data\n.balign 8\n.quad victim{}\n.text\n"
 ROOM = "push %rbx\n push %rbp\n push %r12\n push %r13\n ret"  # bytes 1, 2, 4 start one
 STAYS = function("stays", "call victim\n .byte 0x06")
-DISPATCH = function("dispatch", "lea table(%rip),%rdx\n movslq (%rdx,%rdi,4),%rax\n"
-                                " add %rdx,%rax\n {}")
-# The same address, as the end of an array that lies before the table; then the table is read
-# by what a register got from elsewhere.
-ENDS = function("ends", "lea table(%rip),%rcx\n cmp %rcx,%rax\n ret")
-SPILLED = function("spilled", "lea table(%rip),%rdx\n pop %rdx\n movslq (%rdx,%rdi,4),%rax\n"
-                              " add %rdx,%rax\n jmp *%rax")
+TAKE, READ, ADD, JUMP = ("lea table(%rip),%rdx\n ", "movslq (%rdx,%rdi,4),%rax\n ",
+                         "add %rdx,%rax\n ", "jmp *%rax")
+DISPATCH = function("dispatch", TAKE + READ + ADD + "{}")
 TABLE = ".section .rodata\n.balign 4\ntable: .long victim{}-table, victim-table\n.text\n"
 
 # name, the victim's code, what else is there, its flags
@@ -118,14 +114,59 @@ SEPARATE = [
     ("a branch inside", "1: push %rbx\n jmp 1b", NEXT, 0, 0, 0),
 ]
 
-# What jumps through a table, and how many there are.
+# What the function `dispatch` does, what else there is, how many tables there are, and how many lea of
+# moved code lead to a moved one: all, or none.
+OTHER_TABLE = ".section .rodata\n.balign 4\nother: .long victim-other, 0x7fffffff\n.text\n"
+AGAIN = "lea table(%rip),%rcx\n "
 TABLES_OF = [
-    ("jmp", "jmp *%rax", 1),
-    ("notrack jmp", "notrack jmp *%rax", 1),
-    ("other instructions between", "mov %rdi,%rsi\n jmp *%rax", 1),
-    ("another register", "jmp *%rcx", 0),
-    ("numbers", "ret", 0),
-    ("a branch between", "test %edi,%edi\n je victim\n jmp *%rax", 0),
+    ("jmp", TAKE + READ + ADD + JUMP, "", 1, 1),
+    ("notrack jmp", TAKE + READ + ADD + "notrack jmp *%rax", "", 1, 1),
+    ("lea adds", TAKE + READ + "lea (%rdx,%rax),%rcx\n jmp *%rcx", "", 1, 1),
+    ("other instructions between", TAKE + READ + ADD + "mov %rdi,%rsi\n " + JUMP, "", 1, 1),
+    ("another register", TAKE + READ + ADD + "jmp *%rcx", "", 0, 0),
+    ("numbers", TAKE + READ + ADD + "ret", "", 0, 0),
+    ("a branch between", TAKE + READ + ADD + "test %edi,%edi\n je victim\n " + JUMP, "", 1, 1),
+    ("taken twice into the same register", TAKE + READ + TAKE + ADD + JUMP, "", 1, 2),
+    ("... into another one", TAKE + READ + AGAIN + "add %rcx,%rax\n " + JUMP, "", 1, 2),
+    ("... for nothing", TAKE + AGAIN + READ + ADD + JUMP, "", 1, 2),
+    ("two that jump", TAKE + "test %esi,%esi\n je 1f\n " + READ + ADD + JUMP + "\n 1: " + TAKE + READ +
+     ADD + JUMP, "", 1, 2),
+    ("copied", TAKE + "mov %rdx,%rcx\n " + READ + "add %rcx,%rax\n " + JUMP, "", 1, 1),
+    ("copied in part", TAKE + "mov %edx,%ecx\n " + READ + ADD + JUMP, "", 0, 0),
+    ("the sum copied", TAKE + READ + ADD + "mov %rax,%rsi\n xor %eax,%eax\n jmp *%rsi", "", 1, 1),
+    ("the sum written over", TAKE + READ + ADD + "mov %rsi,%rax\n " + JUMP, "", 0, 0),
+    ("the sum changed", TAKE + READ + ADD + "add $1,%rax\n " + JUMP, "", 0, 0),
+    ("the entry changed", TAKE + READ + "inc %rax\n " + ADD + JUMP, "", 0, 0),
+    ("the entry kept", TAKE + READ + "mov %rax,(%rsi)\n " + ADD + JUMP, "", 0, 0),
+    ("out of a loop", TAKE + "1: dec %edi\n test %edi,%edi\n jne 1b\n " + READ + ADD + JUMP, "", 1, 1),
+    ("on one of two ways", "test %edi,%edi\n je 1f\n " + TAKE + "1: " + READ + ADD + JUMP, "", 0, 0),
+    ("one of two", "lea other(%rip),%rdx\n test %edi,%edi\n je 1f\n " + TAKE + "1: " + READ + ADD + JUMP,
+     OTHER_TABLE, 0, 0),
+    ("... by cmov", "lea other(%rip),%rcx\n " + TAKE + "test %edi,%edi\n cmove %rcx,%rdx\n " + READ +
+     ADD + JUMP, OTHER_TABLE, 0, 0),
+    ("the entry of another", "lea other(%rip),%rcx\n " + TAKE + READ + "add %rcx,%rax\n " + JUMP,
+     OTHER_TABLE, 0, 0),
+    ("written over", TAKE + "mov %rsi,%rdx\n " + READ + ADD + JUMP, "", 0, 0),
+    ("... by a call", TAKE + "call external@PLT\n " + READ + ADD + JUMP, "", 0, 0),
+    ("... in part", TAKE + "mov $1,%dl\n " + READ + ADD + JUMP, "", 0, 0),
+    ("... behind the jump", "1: " + TAKE + READ + ADD + "test %edi,%edi\n je 2f\n " + JUMP +
+     "\n 2: mov $1,%dl\n test %dl,%dl\n je 1b\n ret", "", 1, 1),
+    ("kept by a call", "mov %rbx,%r12\n lea table(%rip),%rbx\n call external@PLT\n"
+     " movslq (%rbx,%rdi,4),%rax\n add %rbx,%rax\n " + JUMP, "", 1, 1),
+    ("popped", TAKE + "pop %rdx\n " + READ + ADD + JUMP, "", 0, 0),
+    ("pushed", TAKE + "push %rdx\n " + READ + "pop %rdx\n " + ADD + JUMP, "", 0, 0),
+    ("stored", TAKE + "mov %rdx,-8(%rsp)\n " + TAKE + READ + ADD + JUMP, "", 1, 0),
+    ("exchanged", TAKE + "xchg %rdx,%rcx\n movslq (%rcx,%rdi,4),%rax\n add %rcx,%rax\n " + JUMP, "", 0, 0),
+    ("computed with", TAKE + READ + ADD + "lea 64(%rdx),%rcx\n " + JUMP, "", 1, 0),
+    ("compared", TAKE + READ + ADD + "cmp %rdx,%rsi\n " + JUMP, "", 1, 0),
+    ("the end of an array elsewhere", TAKE + READ + ADD + JUMP,
+     function("ends", AGAIN + "cmp %rcx,%rax\n ret"), 1, 0),
+    ("a jump through it in code that stays", TAKE + READ + ADD + JUMP,
+     function("user", TAKE + READ + ADD + "jmp *%rax\n .byte 0x06"), 1, 0),
+    ("a word that holds it", TAKE + READ + ADD + JUMP, ".data\n.balign 8\n.quad table\n.text\n", 1, 0),
+    ("an instruction that reads it", TAKE + READ + ADD + JUMP,
+     function("user", "movslq table(%rip),%rax\n ret"), 1, 0),
+    ("an address inside", TAKE + READ + ADD + JUMP, function("user", "lea table+4(%rip),%rax\n ret"), 1, 0),
 ]
 
 # Where an object asks whose addresses are: what else there is, and whether victim keeps its own.
@@ -251,16 +292,11 @@ for name, rest, code, keeps in LOCATES:
     if rest:  # who does not ask
         with_object(ROOM, rest, lambda analysis, victim:
                     equal("addresses, not asked for, " + name, analysis.keeps(victim), False))
-for name, end, n in TABLES_OF:
+for name, body, rest, tables, led in TABLES_OF:
     def look(analysis, victim):
-        equal("tables, " + name, len(analysis.tables[TABLES]), n)
-        equal("references, " + name, analysis.kinds().count(TO_JUMP_TABLE), n)
-    with_object(ROOM, DISPATCH.format(end) + ENDS + TABLE.format(""), look)
-def look(analysis, victim):
-    equal("spilled", (len(analysis.tables[TABLES]), analysis.kinds().count(TO_JUMP_TABLE)), (1, 0))
-
-
-with_object(ROOM, SPILLED + TABLE.format(""), look)
+        equal("tables, " + name, (len(analysis.tables[TABLES]), analysis.kinds().count(TO_JUMP_TABLE)),
+              (tables, led))
+    with_object(ROOM, function("dispatch", body) + rest + TABLE.format(""), look)
 for name, body, rest, behind, before, branches in SEPARATE:
     def look(analysis, victim):
         first = struct.unpack_from("<I", analysis.tables[UNITS][0])[0]

@@ -156,20 +156,19 @@ static int is_dispatch(const struct seen_object *o, uint64_t displacement)
     return 0;
 }
 
-/* The operand is the start of a jump table, or reads an entry.  Moved code all stands behind the
+/* The operand is the start of a jump table, or lies inside.  Tables that moved all stand behind the
  * first code of their object; who adds up a table's start and one of its entries must find both
- * in moved code.  (What is taken for a table's last entries may be something else, which is
- * in the original, too: its address is never that of an entry that is read; and an array may end where a
- * table begins.) */
+ * in moved code, or neither. */
 static void check_table_reference(struct process *p, const struct site *s, size_t table,
                                   uint64_t target, uintptr_t is)
 {
     struct seen_object *o = s->o;
     uint32_t start = ((struct analysis_jump_table *)o->analysis.jump_tables.at)[table].address;
 
-    if (is == o->bias + target && s->z.mnemonic == ZYDIS_MNEMONIC_LEA &&
-        (target != start || !is_dispatch(o, s->linked + s->z.raw.disp.offset)))
+    if (is == o->bias + target && !is_dispatch(o, s->linked + s->z.raw.disp.offset)) {
+        o->stay[table] = 1;
         return;
+    }
     if (!o->tables[table])
         o->tables[table] = is - (target - start);
     if (is < o->fragments[0].at + o->fragments[0].code || original_of(p, is) != is || is - (target - start) != o->tables[table])
@@ -278,6 +277,8 @@ static void check_tables(struct process *p, struct seen_object *o)
     uintptr_t free_from = o->fragments[0].at + o->fragments[0].code;
 
     for (size_t i = 0; i < o->analysis.jump_tables.n; i++) {
+        if (o->tables[i] && o->stay[i])
+            wrong(p, o, tables[i].address, "a jump table is used where it moved to, and where it was");
         if (!o->tables[i])
             continue;
         if (o->tables[i] < free_from)

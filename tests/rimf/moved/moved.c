@@ -119,7 +119,8 @@ static void open_object(struct process *p, struct seen_object *o)
     qsort(o->fragments, o->n_fragments, sizeof *o->fragments, by_original);
     find_original(o);
     o->tables = calloc(o->analysis.jump_tables.n + 1, sizeof *o->tables);
-    CHECK(o->tables);
+    o->stay = calloc(o->analysis.jump_tables.n + 1, sizeof *o->stay);
+    CHECK(o->tables && o->stay);
     process_read(p, o->low, magic, sizeof magic);
     CHECK(memcmp(magic, ELFMAG, SELFMAG) == 0, "(%s is not at 0x%lx)", o->path,
           (unsigned long)o->low);

@@ -37,6 +37,7 @@ struct seen_object {
     int moved;                 /* canonical addresses of its code are where it moved to */
     int snapshot;                /* it came from a snapshot, */
     int overlaid;              /* by dlopen: what moved of others that did may not be there */
+    uint8_t *stay;             /* of each jump table: moved code uses the original */
     uintptr_t *tables;         /* of each jump table: where it moved to, 0: nowhere yet */
 };
 
