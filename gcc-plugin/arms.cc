@@ -4,8 +4,9 @@
  *
  * Those that the program wants so, at all calls.  And unasked those so small that GCC would inline them
  * by itself, if they were no variation points: copies of them cost a caller hardly more than the call
- * does, and less while nothing is committed.  But of those only such that do something or nothing, and
- * calls that run more often than who calls: else a descriptor, and a selection in each commit, buy nothing.
+ * does, and less while nothing is committed.  But of those only such that do something or nothing; and
+ * where no branch decides, calls that run more often than who calls: else a descriptor, and a selection in
+ * each commit, buy nothing.
  *
  * How often is GCC's guess, from loops and from what the program says (`cold`, __builtin_expect).  A
  * profile comes later, and what is compiled to be measured must be the same code.

@@ -9,6 +9,16 @@
  *     arm 1:   second variant        jmp join
  *     generic: the function's body   jmp join         or, when that is large, an ordinary call of it
  *
+ * Where the generic is nothing but a question and two bodies, its place is that of the second arm, and
+ * the jump a branch, which chooses while nothing is committed:
+ *
+ *              cmpb    $0, switch
+ *              jne     .Larm1        0f 85 rel32      the NOP 66 0f 1f 44 00 00, or e9 rel32 90
+ *     arm 0:   first variant
+ *
+ * The comparison stays: a thread may stand between the two.  The asm names the switch as an operand in
+ * memory, so that what the caller wrote there before is there.
+ *
  * An asm goto makes the decision; as many of them as GCC makes of one by inlining and unrolling, so
  * many sites there are, each with a record that looks like a variation point's: its pad are the five
  * bytes, its variants the arms.  Each arm calls a copy of its variant, which GCC inlines, being told
