@@ -4,8 +4,9 @@
  *
  * Those that the program wants so, at all calls.  And unasked those so small that GCC would inline them
  * by itself, if they were no variation points: copies of them cost a caller hardly more than the call
- * does, and less while nothing is committed.  But of those only such that do something or nothing, and
- * calls that run more often than who calls: else a descriptor, and a selection in each commit, buy nothing.
+ * does, and less while nothing is committed.  But of those only such that do something or nothing; and
+ * where no branch decides, calls that run more often than who calls: else a descriptor, and a selection in
+ * each commit, buy nothing.
  *
  * How often is GCC's guess, from loops and from what the program says (`cold`, __builtin_expect).  A
  * profile comes later, and what is compiled to be measured must be the same code.
@@ -31,20 +32,25 @@ static bool inlines_by_itself(tree fndecl)
     return opt_for_fn(fndecl, flag_inline_small_functions) && !opt_for_fn(fndecl, optimize_size);
 }
 
-/* Whether its body may stand where it is called, for what no arm is there for.  Not when it may be
- * another unit's: that one may be bound to a variant, by a commit that knew nothing of the call. */
+/* Not when it may be another unit's: that one may be bound to a variant, by a commit that knew nothing
+ * of the call. */
+static bool is_only_here(cgraph_node *node)
+{
+    return decl_binds_to_current_def_p(node->decl) && !node->get_comdat_group();
+}
+
+/* Whether its body may stand where it is called, for what no arm is there for. */
 static bool may_stand_there(cgraph_node *node)
 {
-    return !opt_for_fn(node->decl, optimize_size) && decl_binds_to_current_def_p(node->decl) &&
-           !node->get_comdat_group() &&
+    return !opt_for_fn(node->decl, optimize_size) && is_only_here(node) &&
            estimate_num_insns_fn(node->decl, &eni_size_weights) <=
                opt_for_fn(node->decl, param_max_inline_insns_auto);
 }
 
-bool mv_runs_often(cgraph_edge *call)
+bool mv_is_worth_it(cgraph_edge *call, bool branches)
 {
     return call && inlines_by_itself(call->caller->decl) && call->maybe_hot_p() &&
-           call->sreal_frequency() > 1;
+           (branches || call->sreal_frequency() > 1);
 }
 
 /* Nothing, or a truth that is certain.  What arms compute takes registers of the caller's loop for all
@@ -63,14 +69,14 @@ static bool only_acts_or_decides(cgraph_node *node)
     return true;
 }
 
-static bool is_chosen(cgraph_node *generic, const std::vector<cgraph_node *> &bodies)
+static bool is_chosen(cgraph_node *generic, const std::vector<cgraph_node *> &bodies, bool branches)
 {
     if (bodies.size() > most_arms_unasked || !may_stand_there(generic) || !inlines_by_itself(generic->decl) ||
         lookup_attribute(MV_ATTR_NOINLINE, DECL_ATTRIBUTES(generic->decl)) ||
         !std::all_of(bodies.begin(), bodies.end(), only_acts_or_decides))
         return false;
     for (cgraph_edge *e = generic->callers; e; e = e->next_caller)
-        if (mv_runs_often(e))
+        if (mv_is_worth_it(e, branches))
             return true;
     return false;
 }
@@ -164,6 +170,55 @@ static void read_anew(cgraph_node *node)
     pop_cfun();
 }
 
+/* ---- a branch ------------------------------------------------------------------------ */
+
+/* Whether the function is: ask the switch, and do what one variant does or the other.  So it must not
+ * ask after it has done something, which might change the switch, nor in a loop, which may wait for
+ * somebody else to. */
+static bool asks_first(cgraph_node *generic, tree sw)
+{
+    function *fun = DECL_STRUCT_FUNCTION(generic->decl);
+    HOST_WIDE_INT offset;
+    basic_block bb;
+    if (mv_is_tracked(sw) || DECL_WEAK(mv_variable_of(sw, &offset)) || !loops_for_fn(fun))
+        return false;
+    FOR_EACH_BB_FN(bb, fun)
+        for (gimple_stmt_iterator gsi = gsi_start_bb(bb); !gsi_end_p(gsi); gsi_next(&gsi)) {
+            gimple *stmt = gsi_stmt(gsi);
+            if (mv_load_of_switch(stmt) == sw &&
+                (bb_loop_depth(bb) || !gimple_vuse(stmt) || !SSA_NAME_IS_DEFAULT_DEF(gimple_vuse(stmt))))
+                return false;
+        }
+    return true;
+}
+
+/* The comparison behind which `jcc` leads to the second of two arms, when one of them is for a single
+ * value and the other for all others; else "".  %1 is the switch. */
+static std::string comparison(const mv_offer &o, tree sw, const std::vector<mv_variant> &variants)
+{
+    mv_piece all = mv_is_bool(sw) ? mv_piece{0, 1} : mv_all_values(TREE_TYPE(sw));
+    mv_wide left = all.high - all.low + 1, value = 0;
+    unsigned of[2] = {0, 0}, single[2] = {0, 0};
+    for (size_t i = 0; i < variants.size(); i++) {
+        const mv_range &r = variants[i].ranges[0];
+        left -= (mv_wide)((uint64_t)r.high - (uint64_t)r.low) + 1;
+        of[o.arm_of[i] - 'a']++;
+        single[o.arm_of[i] - 'a'] += r.low == r.high;
+    }
+    bool second = !(of[0] == 1 && single[0] == 1);
+    if (left || (second && !(of[1] == 1 && single[1] == 1)))
+        return "";
+    for (size_t i = 0; i < variants.size(); i++)
+        if (o.arm_of[i] - 'a' == second)
+            value = variants[i].ranges[0].low;
+    if (value != (int32_t)value)
+        return "";
+    std::string number = std::to_string((int)value);
+    std::string suffix(1, " bw l   q"[mv_width(sw)]);
+    return "{cmp" + suffix + "\t$" + number + ", %@|cmp\t%@, " + number + "}\n\t.p2align 3,,5\n77:\t.byte\t0x0f, " +
+           (second ? "0x84" : "0x85");
+}
+
 bool mv_offer_inline(cgraph_node *generic, const std::vector<tree> &switches,
                      const std::vector<mv_variant> &variants)
 {
@@ -174,9 +229,14 @@ bool mv_offer_inline(cgraph_node *generic, const std::vector<tree> &switches,
     for (int arm : choose_arms(variants, switches, bodies))
         made.arm_of += arm < 0 ? '-' : 'a' + arm;
     made.asked = mv_is_inline(generic->decl);
-    if (!made.asked && !is_chosen(generic, bodies))
-        return false;
     bool has_all = made.arm_of.find('-') == std::string::npos;
+    if (has_all && bodies.size() == 2 && switches.size() == 1 && is_only_here(generic) &&
+        asks_first(generic, switches[0])) {
+        made.branch = comparison(made, switches[0], variants);
+        made.compared = switches[0];
+    }
+    if (!made.asked && !is_chosen(generic, bodies, !made.branch.empty()))
+        return false;
     for (cgraph_node *body : bodies) {
         cgraph_node *copy = copy_for_callers(body);
         if (!copy)
@@ -184,7 +244,10 @@ bool mv_offer_inline(cgraph_node *generic, const std::vector<tree> &switches,
         made.arms.push_back(copy->decl);
     }
     made.generic = generic->decl;
-    if (cgraph_node *copy = has_all && may_stand_there(generic) ? copy_for_callers(generic) : nullptr) {
+    if (!made.branch.empty()) {
+        made.generic = made.arms.back();
+        made.arms.pop_back();
+    } else if (cgraph_node *copy = has_all && may_stand_there(generic) ? copy_for_callers(generic) : nullptr) {
         read_anew(copy);
         made.generic = copy->decl;
     }

@@ -214,10 +214,10 @@ std::string mv_constant_text(tree sw, const std::string &label, bool unrecorded,
 }
 
 std::string mv_inline_record_text(tree fndecl, const mv_record &record, const std::string &generic,
-                                  const std::string &site, const std::string &anchor)
+                                  const std::string &site, bool branches, const std::string &anchor)
 {
     return "\t.pushsection multiverse_functions,\"ao?\",@progbits," + anchor + "\n" +
-           record_text(mv_display_name(fndecl), generic, site, is_near(fndecl) ? 6 : 4,
+           record_text(mv_display_name(fndecl), generic, site, (is_near(fndecl) ? 6 : 4) | (branches ? 8 : 0),
                        reference(fndecl), &record) +
            "\t.popsection\n";
 }

@@ -37,6 +37,7 @@
 #include "tree.h"
 #include "gimple.h"
 #include "cfghooks.h"
+#include "cfgloop.h"
 #include "tree-pass.h"
 #include "ssa.h"
 #include "memmodel.h"

@@ -9,6 +9,16 @@
  *     arm 1:   second variant        jmp join
  *     generic: the function's body   jmp join         or, when that is large, an ordinary call of it
  *
+ * Where the generic is nothing but a question and two bodies, its place is that of the second arm, and
+ * the jump a branch, which chooses while nothing is committed:
+ *
+ *              cmpb    $0, switch
+ *              jne     .Larm1        0f 85 rel32      the NOP 66 0f 1f 44 00 00, or e9 rel32 90
+ *     arm 0:   first variant
+ *
+ * The comparison stays: a thread may stand between the two.  The asm names the switch as an operand in
+ * memory, so that what the caller wrote there before is there.
+ *
  * An asm goto makes the decision; as many of them as GCC makes of one by inlining and unrolling, so
  * many sites there are, each with a record that looks like a variation point's: its pad are the five
  * bytes, its variants the arms.  Each arm calls a copy of its variant, which GCC inlines, being told
@@ -103,10 +113,13 @@ static gasm *build_goto(const char *text, vec<tree, va_gc> *inputs, vec<tree, va
     return stmt;
 }
 
-/* `%lN` is the first label. */
-static std::string goto_text(const std::string &what, unsigned n_inputs)
+/* A jump to the first label, or a branch; the comparison's operand is the one of that number. */
+static std::string goto_text(const std::string &what, std::string branch, unsigned operand)
 {
-    return marker + what + "\n\t.byte\t0xe9\n\t.long\t%l" + std::to_string(n_inputs) + "-.-4";
+    for (size_t at; (at = branch.find("%@")) != std::string::npos;)
+        branch.replace(at, 2, "%" + std::to_string(operand));
+    std::string label = std::to_string(operand + !branch.empty());
+    return marker + what + "\n\t" + (branch.empty() ? ".byte\t0xe9" : branch) + "\n\t.long\t%l" + label + "-.-4";
 }
 
 /* Labels: the generic's, then those of all arms but the first. */
@@ -115,10 +128,13 @@ static gasm *build_site(const mv_offer &o, gcall *call, const std::vector<gcall 
     vec<tree, va_gc> *inputs = nullptr, *labels = nullptr;
     vec_safe_push(inputs, build_tree_list(build_tree_list(NULL_TREE, build_string(2, "i")),
                                           build_fold_addr_expr(o.array)));
+    if (!o.branch.empty())
+        vec_safe_push(inputs, build_tree_list(build_tree_list(NULL_TREE, build_string(2, "m")),
+                                              mv_operand_of(o.compared)));
     vec_safe_push(labels, build_tree_list(NULL_TREE, gimple_block_label(gimple_bb(call))));
     for (size_t i = 1; i < arms.size(); i++)
         vec_safe_push(labels, build_tree_list(NULL_TREE, gimple_block_label(gimple_bb(arms[i]))));
-    return build_goto(goto_text(o.arm_of, 1).c_str(), inputs, labels);
+    return build_goto(goto_text(o.arm_of, o.branch, 1).c_str(), inputs, labels);
 }
 
 /* Calls of the arms, before the call, each in a block of its own. */
@@ -166,7 +182,7 @@ static void expand(gcall *call, const mv_offer &o)
     std::vector<gcall *> arms = add_arms(call, o);
     basic_block site = single_pred(gimple_bb(arms[0])), join = split_behind(call);
     /* Else another arm than the first may stand behind the jump, and that costs a jump. */
-    profile_probability seldom = profile_probability::guessed_always().apply_scale(1, 100);
+    profile_probability seldom = profile_probability::guessed_always().apply_scale(o.branch.empty() ? 1 : 20, 100);
     profile_probability other = profile_probability::guessed_always().apply_scale(20, 100 * arms.size());
     profile_probability first = (seldom + other.apply_scale(arms.size() - 1, 1)).invert();
     for (size_t i = 0; i < arms.size(); i++) {
@@ -208,7 +224,7 @@ static void expand_in(cgraph_node *node)
         for (gimple_stmt_iterator gsi = gsi_start_bb(bb); !gsi_end_p(gsi); gsi_next(&gsi))
             if (gcall *call = dyn_cast<gcall *>(gsi_stmt(gsi)))
                 if (const mv_offer *o = offer_for(call))
-                    if (o->asked || (mv_runs_often(node->get_edge(call)) && unasked++ < most_unasked))
+                    if (o->asked || (mv_is_worth_it(node->get_edge(call), !o->branch.empty()) && unasked++ < most_unasked))
                         calls.push_back({call, o});
     if (!calls.empty()) {
         free_dominance_info(CDI_DOMINATORS);
@@ -254,7 +270,17 @@ static void take_site(gimple_stmt_iterator &gsi, gasm *stmt)
     vec<tree, va_gc> *labels = nullptr;
     for (unsigned i = 0; i < gimple_asm_nlabels(stmt); i++)
         vec_safe_push(labels, gimple_asm_label_op(stmt, i));
-    gasm *plain = build_goto(goto_text(std::to_string(taken.size()), 0).c_str(), nullptr, labels);
+    vec<tree, va_gc> *inputs = nullptr;
+    std::string branch;
+    if (gimple_asm_ninputs(stmt) == 2) {
+        vec_safe_push(inputs, gimple_asm_input_op(stmt, 1));
+        const char *start = strchr(text, '\n') + 2;
+        branch = std::string(start, strstr(start, "\n\t.long") - start);
+        for (size_t at; (at = branch.find("%1")) != std::string::npos;)
+            branch.replace(at, 2, "%@");
+    }
+    gasm *plain = build_goto(goto_text(std::to_string(taken.size()), branch, 0).c_str(), inputs, labels);
+    gimple_set_vuse(plain, gimple_vuse(stmt));
     gimple_set_location(plain, gimple_location(stmt));
     gsi_replace(&gsi, plain, false);
     taken.push_back(site);
@@ -266,7 +292,7 @@ void mv_take_inline_calls(function *fun)
     FOR_EACH_BB_FN(bb, fun) {
         gimple_stmt_iterator gsi = gsi_last_bb(bb);
         gasm *stmt = gsi_end_p(gsi) ? nullptr : dyn_cast<gasm *>(gsi_stmt(gsi));
-        if (stmt && gimple_asm_nlabels(stmt) && gimple_asm_ninputs(stmt) == 1 &&
+        if (stmt && gimple_asm_nlabels(stmt) &&
             !strncmp(gimple_asm_string(stmt), marker, strlen(marker)))
             take_site(gsi, stmt);
     }
@@ -283,7 +309,7 @@ bool mv_is_inline_site(rtx_insn *insn)
 {
     rtx operands = JUMP_P(insn) ? extract_asm_operands(PATTERN(insn)) : NULL_RTX;
     return operands && !strncmp(ASM_OPERANDS_TEMPLATE(operands), marker, strlen(marker)) &&
-           !ASM_OPERANDS_INPUT_LENGTH(operands);
+           ISDIGIT(ASM_OPERANDS_TEMPLATE(operands)[strlen(marker)]);
 }
 
 std::string mv_inline_text(rtx_insn *insn, const std::string &label, const std::string &anchor)
@@ -291,14 +317,16 @@ std::string mv_inline_text(rtx_insn *insn, const std::string &label, const std::
     rtx operands = extract_asm_operands(PATTERN(insn));
     const inline_site &site = taken[atoi(ASM_OPERANDS_TEMPLATE(operands) + strlen(marker))];
     mv_record arms;
+    bool branches = ASM_OPERANDS_INPUT_LENGTH(operands);
+    std::string place = branches ? "77f" : label, behind = place + (branches ? "+6" : "+5");
     arms.switches = site.record.switches;
     for (size_t i = 0; i < site.arm_of.size(); i++) {
         if (site.arm_of[i] == '-')
             continue;
         mv_record::variant v = site.record.variants[i];
         unsigned arm = site.arm_of[i] - 'a'; /* its label is that of this number: 0 is the generic's */
-        v.place = arm ? label_of(operands, arm) : label + "+5";
+        v.place = arm ? label_of(operands, branches ? 0 : arm) : behind;
         arms.variants.push_back(v);
     }
-    return mv_inline_record_text(site.generic, arms, label_of(operands, 0), label, anchor);
+    return mv_inline_record_text(site.generic, arms, label_of(operands, 0), place, branches, anchor);
 }

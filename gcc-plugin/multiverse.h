@@ -204,9 +204,9 @@ std::string mv_callsite_text(const std::string &label, tree what, const std::str
                              const std::string &record = "");
 /* That record, of a constant that the code refers to; `unrecorded`: some of its reads stay loads. */
 std::string mv_constant_text(tree sw, const std::string &label, bool unrecorded, const std::string &anchor);
-/* Of an inline call: `record` has its arms; where the generic's body or call stands, and the 5 bytes to change. */
+/* Of an inline call: `record` has its arms; where the generic's body or call stands, and the bytes to change. */
 std::string mv_inline_record_text(tree fndecl, const mv_record &record, const std::string &generic,
-                                  const std::string &site, const std::string &anchor);
+                                  const std::string &site, bool branches, const std::string &anchor);
 /* The records of switches that code refers to. */
 std::string mv_switches_text(const std::vector<tree> &switches, const std::string &anchor);
 /* A local label of a declaration: `.Lmv_KIND` and a number that does not depend
@@ -240,7 +240,9 @@ struct mv_offer {
     tree array;
     std::vector<tree> arms;
     std::string arm_of; /* of each variant, a letter: 'a' is the first, '-' none */
-    tree generic;       /* what runs in no arm: the function, or a copy to be inlined */
+    tree generic;       /* what runs in no arm: the function, or a copy to be inlined; or the last arm */
+    std::string branch; /* then: the comparison that chooses it; else "" */
+    tree compared;      /* and the switch */
     bool asked;         /* for, by "inline" */
 };
 /* Whether anything is inlined, in this function or of it. */
@@ -254,8 +256,8 @@ void mv_complete_offer(cgraph_node *generic, tree array);
 const mv_offer *mv_offer_of(tree fndecl);
 /* What callers were given: empty when nothing may be decided there. */
 const std::set<tree> &mv_copies();
-/* Whether a call is one of those that are decided unasked. */
-bool mv_runs_often(cgraph_edge *call);
+/* Whether a call is one of those that are decided unasked, by a branch or otherwise. */
+bool mv_is_worth_it(cgraph_edge *call, bool branches);
 
 /* ---- inline.cc */
 /* Makes sites of such calls, when all variants are there, */

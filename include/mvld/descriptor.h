@@ -110,6 +110,9 @@ struct multiverse_function {
  * `body`, which calls the function; the variants are places of the calling function, one of them may
  * be right behind the jump.  A commit makes it a jump to one, or the NOP. */
 #define MULTIVERSE_FUNCTION_INLINE 4u
+/* _INLINE, and `pad` is a conditional jump of 6 bytes, 0f 84 rel32 or 0f 85 rel32, behind a comparison
+ * of the switch: uncommitted it chooses between `body`, which is an arm, too, and what is behind it. */
+#define MULTIVERSE_FUNCTION_BRANCH 8u
 
 /* Variants are ordered as emitted; the most specific match wins, the first one
  * among equals.  Several variants may share one body. */

@@ -77,16 +77,21 @@ static void check_name(const struct object *o, const char *record, uint32_t size
         bad(o, "name outside its record", record);
 }
 
-/* An inline call: a jump to what calls the function, in one word; its variants are places of the caller. */
+/* An inline call: a jump to what calls the function, or a branch to an arm, in one word; its variants are
+ * places of the caller. */
 static void check_inline(const struct object *o, const struct multiverse_function *f)
 {
     const uint8_t *pad = to(o, &f->pad, PF_X);
     const struct multiverse_variant *v = (const void *)(f + 1);
     int32_t rel;
 
-    need_word(o, pad, 5, "inline call across words");
-    memcpy(&rel, pad + 1, 4);
-    if (*pad != 0xe9 || pad + 5 + rel != to(o, &f->body, PF_X))
+    unsigned size = f->flags & MULTIVERSE_FUNCTION_BRANCH ? 6 : 5;
+
+    need_word(o, pad, size, "inline call across words");
+    memcpy(&rel, pad + size - 4, 4);
+    if (size == 5 ? *pad != 0xe9 : *pad != 0x0f || (pad[1] & 0xfe) != 0x84)
+        bad(o, "inline call is no jump", pad);
+    if (pad + size + rel != to(o, &f->body, PF_X))
         bad(o, "inline call is no jump to the generic one", pad);
     if (!f->n_variants)
         bad(o, "inline call without an arm", f);

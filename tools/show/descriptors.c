@@ -175,7 +175,9 @@ static int read_body(struct elf_file *f, struct mv_function *fn,
 {
     static const uint8_t nop[5] = {0x0f, 0x1f, 0x44, 0x00, 0x00}; /* nopl 0(%rax,%rax,1) */
     uint64_t at = fn->record;
-    uint8_t bytes[5];
+    uint8_t bytes[6];
+    int branches = fn->is_inline && r->flags & MULTIVERSE_FUNCTION_BRANCH;
+    size_t size = branches ? 6 : sizeof nop;
 
     if (follow_code(f, at + offsetof(struct multiverse_function, body), r->body, 1, &fn->body))
         return -1;
@@ -186,12 +188,13 @@ static int read_body(struct elf_file *f, struct mv_function *fn,
     if (fn->is_pointer)
         return 0;
     uint64_t field = at + offsetof(struct multiverse_function, pad);
-    if (follow_code(f, field, r->pad, sizeof nop, &fn->pad))
+    if (follow_code(f, field, r->pad, size, &fn->pad))
         return -1;
-    if (elf_read(f, fn->pad, bytes, sizeof bytes) ||
-        (fn->is_inline ? *bytes != 0xe9 : memcmp(bytes, nop, sizeof nop)))
-        return damaged(f, field, "there is no 5-byte %s at address 0x%" PRIx64,
-                       fn->is_inline ? "jump" : "NOP", fn->pad);
+    if (elf_read(f, fn->pad, bytes, size) ||
+        (branches ? bytes[0] != 0x0f || (bytes[1] & 0xfe) != 0x84
+         : fn->is_inline ? *bytes != 0xe9 : memcmp(bytes, nop, sizeof nop)))
+        return damaged(f, field, "there is no %zu-byte %s at address 0x%" PRIx64, size,
+                       branches ? "branch" : fn->is_inline ? "jump" : "NOP", fn->pad);
     return 0;
 }
 

@@ -398,6 +398,14 @@ static inline int mv_is_constant(const struct mv_point *point)
     return !point->record;
 }
 
+/* Bytes that change at a function's entry or an inline call; a constant has none, record NULL. */
+static inline unsigned mv_pad_size(const struct multiverse_function *record)
+{
+    if (!record)
+        return 0;
+    return record->flags & MULTIVERSE_FUNCTION_BRANCH ? MV_BRANCH_SIZE : MV_PAD_SIZE;
+}
+
 static inline uintptr_t mv_distance(const int32_t *field)
 {
     return (uintptr_t)field + (uintptr_t)(intptr_t)*field;

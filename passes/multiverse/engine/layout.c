@@ -94,7 +94,7 @@ static void add_site(struct mv_engine *engine, struct mv_unit *unit, struct mv_s
 static void add_entry(struct mv_engine *engine, struct mv_unit *unit, struct mv_point *point,
                       uintptr_t address)
 {
-    number(add_word(engine, unit, point, address, MV_SITE_NONE, MV_PAD_SIZE), &point->word,
+    number(add_word(engine, unit, point, address, MV_SITE_NONE, mv_pad_size(point->record)), &point->word,
            &point->other);
 }
 

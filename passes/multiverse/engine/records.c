@@ -174,10 +174,12 @@ static const char *function_fault(struct mv_unit *unit, const struct multiverse_
     if (!mv_holds(unit->object, &unit->code, body, 1, PROT_READ | PROT_EXEC))
         return "its body lies outside the object's code";
     if ((!is_inline && (pad < body || pad - body > PAD_REACH)) ||
-        !mv_holds(unit->object, &unit->code, pad, MV_PAD_SIZE, PROT_READ | PROT_EXEC))
+        !mv_holds(unit->object, &unit->code, pad, mv_pad_size(f), PROT_READ | PROT_EXEC))
         return "its entry pad lies outside";
     if (pad - unit->object->start > MV_UNIT_MAX)
         return "it lies more than 4 GiB into the object";
+    if (f->flags & MULTIVERSE_FUNCTION_BRANCH && !is_inline)
+        return "it is a branch, and no inline call";
     if (is_pointer ? f->n_variants || !f->pointer || is_inline : !is_inline != !f->pointer)
         return "it is half a function pointer, or half an inline call";
     for (size_t i = 0; i < f->n_variants; i++) {
@@ -295,13 +297,16 @@ int mv_enter_point(struct mv_engine *engine, struct mv_point *point)
 static int pad_is_original_at(const struct mv_engine *engine, const struct mv_point *point,
                               uintptr_t at)
 {
-    uint64_t bytes = mv_bytes_at(at, MV_PAD_SIZE);
+    unsigned size = mv_pad_size(point->record);
+    uint64_t bytes = mv_bytes_at(at, size);
+    intptr_t distance = (int32_t)(bytes >> (8 * size - 32));
 
     if (!point->is_inline)
         return bytes == MV_PAD_NOP;
-    return (bytes & 0xff) == 0xe9 && /* jmp rel32 */
-           mv_original(engine, at + MV_PAD_SIZE + (uintptr_t)(intptr_t)(int32_t)(bytes >> 8)) ==
-               mv_distance(&point->record->body);
+    if (size == MV_BRANCH_SIZE ? (bytes & 0xfeff) != 0x840f /* je rel32, jne rel32 */
+                               : (bytes & 0xff) != 0xe9)    /* jmp rel32 */
+        return 0;
+    return mv_original(engine, at + size + (uintptr_t)distance) == mv_distance(&point->record->body);
 }
 
 int mv_pad_is_original(const struct mv_engine *engine, const struct mv_point *point)

@@ -245,7 +245,7 @@ static void refuse_on_pads(struct mv_engine *engine, struct mv_unit *unit)
         uintptr_t pad = unit->points[i].pad;
 
         for (size_t at = first_behind(unit, pad);
-             at < unit->n_sites && unit->sites[at].address < pad + MV_PAD_SIZE; at++) {
+             at < unit->n_sites && unit->sites[at].address < pad + mv_pad_size(unit->points[i].record); at++) {
             refuse_site(engine, unit, unit->sites[at].address, "it overlaps an entry");
             unit->sites[at].kind = MV_SITE_NONE;
         }

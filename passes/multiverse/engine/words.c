@@ -109,7 +109,7 @@ uint64_t mv_word_wanted(const struct mv_unit *unit, size_t i, int *far)
     if (slot->kind == MV_READ)
         return read_wanted(unit, i, point->wanted_value);
     if (slot->kind == MV_SITE_NONE) {
-        mv_pad_encode(mv_word_address(unit, i), point->goal, &wanted);
+        mv_pad_encode(slot->length, mv_word_address(unit, i), point->goal, &wanted);
         return wanted;
     }
     if (mv_site_encode(slot->kind, slot->length, mv_word_address(unit, i), point->goal,

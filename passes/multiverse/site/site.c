@@ -52,6 +52,11 @@ int mv_site_decode(const uint8_t *code, size_t room, uintptr_t address, struct m
     return 0;
 }
 
+static uint64_t nop(unsigned length)
+{
+    return length == 6 ? NOP_6 : MV_PAD_NOP;
+}
+
 int mv_body_encode(int jump, unsigned length, const struct mv_inline *body, uint64_t *out)
 {
     unsigned prefixes = length - body->length;
@@ -65,7 +70,7 @@ int mv_body_encode(int jump, unsigned length, const struct mv_inline *body, uint
     if (body->length > length)
         return 0;
     if (!body->length)
-        *out = length == 6 ? NOP_6 : MV_PAD_NOP;
+        *out = nop(length);
     else if (!prefixes)
         *out = body->bytes;
     else /* 3e is the ds segment override, which 64-bit code ignores */
@@ -83,11 +88,13 @@ int mv_site_encode(enum mv_site_kind kind, unsigned length, uintptr_t address, u
     return mv_put_relative(lead.opcode, lead.at, address + lead.next, target, out);
 }
 
-int mv_pad_encode(uintptr_t address, uintptr_t target, uint64_t *out)
+int mv_pad_encode(unsigned length, uintptr_t address, uintptr_t target, uint64_t *out)
 {
-    if (target == address + MV_PAD_SIZE) {
-        *out = MV_PAD_NOP;
+    struct mv_lead lead = mv_site_lead(MV_JUMP, length);
+
+    if (target == address + length) {
+        *out = nop(length);
         return 1;
     }
-    return mv_put_relative(0xe9, 1, address + MV_PAD_SIZE, target, out); /* e9 rel32  jmp target */
+    return mv_put_relative(lead.opcode, lead.at, address + lead.next, target, out);
 }

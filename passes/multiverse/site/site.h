@@ -18,6 +18,7 @@
 #define MV_CALL_MAX 6u
 #define MV_SITE_MIN 5u
 #define MV_PAD_SIZE 5u
+#define MV_BRANCH_SIZE 6u /* a conditional jump */
 
 enum mv_site_kind {
     MV_SITE_NONE,
@@ -113,10 +114,11 @@ int mv_read_decode(const uint8_t *code, size_t room, uintptr_t address, struct m
 /* What the load of a read, `length` bytes, becomes when the constant has that value: as many bytes. */
 void mv_read_encode(const uint8_t *load, unsigned length, uint64_t value, uint8_t *out);
 
-/* The entry of a generic: its NOP, and a jump.  0 when out of reach. */
+/* The entry of a generic, 5 bytes, or the branch of an inline call, 6: a NOP when the target is
+ * behind it, else a jump.  0 when out of reach. */
 #define MV_PAD_NOP 0x0000441f0fu /* 0f 1f 44 00 00  nopl 0(%rax,%rax,1): also what leads to
                                     the next instruction */
-int mv_pad_encode(uintptr_t address, uintptr_t target, uint64_t *out);
+int mv_pad_encode(unsigned length, uintptr_t address, uintptr_t target, uint64_t *out);
 
 /* Reads a variant's body (inline.c).  `size` bytes may be read. */
 void mv_inline_read(const uint8_t *body, size_t size, struct mv_inline *out);

@@ -78,6 +78,19 @@ static int (*volatile pointer)(int) = scale;
 MV NOINLINE int point(int x) { return on ? scale(x) : -scale(x); }
 INLINE static int outer(int x) { return on ? scale(x) * 2 : x; }
 NOINLINE int call_outer(int x) { return outer(x) + 1; }
+/* What is compared, in all widths. */
+MV static signed char in8;
+MV static unsigned short in16;
+MV static long in64;
+INLINE static int of_byte(int x) { return in8 == -3 ? x * 2 : x + 1; }
+INLINE static int of_word(int x) { return in16 == 65535 ? x * 3 : x + 2; }
+INLINE static int of_quad(int x) { return in64 != -7 ? x * 5 : x + 3; }
+NOINLINE int widths(int x) { return of_byte(x) + of_word(x) * 100 + of_quad(x) * 10000; }
+/* The switch changes before it is asked, and between calls. */
+NOINLINE void turn_on(void) { on = true; }
+INLINE static int late(int x) { turn_on(); return on ? x : -x; }
+NOINLINE int call_late(int x) { return late(x); }
+NOINLINE void writes(void) { on = true; mark(1); on = false; mark(2); on = true; mark(3); on = false; }
 /* Labels of a goto, static locals, an asm. */
 INLINE static int counting(void) { static int n; return on ? ++n : n; }
 NOINLINE int call_counting(void) { return counting() * 10 + counting(); }
@@ -99,7 +112,7 @@ NOINLINE int cold_path(int x)
     return scale(x);
 }
 
-#define N 24
+#define N 25
 static void all(long *v)
 {
     int i = 0;
@@ -111,7 +124,7 @@ static void all(long *v)
     v[i++] = of_varying(4); v[i++] = call_many(6); v[i++] = call_hushed(9); v[i++] = call_down(6);
     v[i++] = call_exported(2); v[i++] = pointer(9); v[i++] = point(4); v[i++] = call_outer(5);
     v[i++] = by_goto(1) + by_goto(2) * 100; v[i++] = cold_path(77); v[i++] = cold_path(5);
-    v[i++] = trace;
+    v[i++] = trace; v[i++] = widths(7);
     CHECK(i == N);
 }
 static int same(const long *a, const long *b)
@@ -125,14 +138,15 @@ static int same(const long *a, const long *b)
 static NOINLINE void set(int i)
 {
     on = i & 1; level = (int[]){-5, 0, 1, 3, 4, 9}[i % 6]; many = 1 + i % 10; quiet = i & 2;
+    in8 = i % 3 ? i : -3; in16 = i & 2 ? 65535 : 65534; in64 = i & 4 ? -7 : i;
 }
-static unsigned char before[5];
+static unsigned char before[6];
 
 int main(void)
 {
     long a[N], b[N];
     const unsigned char *site;
-    static unsigned char nop[5] = {0x0f, 0x1f, 0x44, 0, 0};
+    static unsigned char nop[6] = {0x66, 0x0f, 0x1f, 0x44, 0, 0};
 
     descriptors_read();
 #ifdef __OPTIMIZE__
@@ -147,7 +161,11 @@ int main(void)
 #endif
     site = inline_call((void *)mark, 0);
     if (site)
-        memcpy(before, site, 5);
+        memcpy(before, site, 6);
+    CHECK(call_late(5) == 5);
+    trace = 0;
+    writes();
+    CHECK(trace == 1 * 31 + 3);
     for (int i = 0; i < 12; i++) {
         set(i);
         multiverse_bind(&quiet, i % 3 == 0);
@@ -157,8 +175,8 @@ int main(void)
         all(b);
         CHECK(same(a, b));
         if (site) {
-            CHECK(memcmp(site, before, 5));
-            CHECK(on ? site[0] == 0xe9 : !memcmp(site, nop, 5));
+            CHECK(before[0] == 0x0f && before[1] == 0x85); /* jne, behind a comparison */
+            CHECK(on ? site[0] == 0xe9 : !memcmp(site, nop, 6));
         }
         set(i + 1); /* tracked or not: unbound is read */
         quiet = i & 2;
@@ -167,14 +185,14 @@ int main(void)
             CHECK(same(a, b));
         CHECK(multiverse_revert() >= 0);
         if (site)
-            CHECK(!memcmp(site, before, 5));
+            CHECK(!memcmp(site, before, 6));
     }
 
     /* One function, one switch; how often; what is told. */
     set(0);
     CHECK(multiverse_commit_fn((void *)scale) == 1);
     if (site)
-        CHECK(!memcmp(site, before, 5) && inline_call((void *)scale, 0)[0] == 0x0f);
+        CHECK(!memcmp(site, before, 6) && inline_call((void *)scale, 0)[0] == 0x0f);
     set(5);
     CHECK(result(5) == 4 * 1000 + 104 - 5);
     CHECK(multiverse_commit_fn((void *)scale) == 1 && result(5) == 15 * 1000 + 315 - 5);

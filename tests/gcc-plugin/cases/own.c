@@ -30,12 +30,15 @@ NOINLINE void marks(int n) { LOOP { mark(i); trace++; } }
 NOINLINE void eithers(int n) { LOOP { either(i); trace *= 5; } }
 static inline int helper(int n) { int s = 0; LOOP s += of_part() ? i : s ^ 3; return s; }
 NOINLINE int parts(int n) { return helper(n); }
-
-/* Not: outside of loops, on cold ways, in callers for size, through a pointer, */
+/* Outside of loops what a branch decides. */
 #define HOOK(name) void name(int x) { if (on) trace += x; }
-#define CALLS(what) { LOOP { what; trace *= 3; } }
 MV static HOOK(once) NOINLINE void calls_once(int x) { once(x); trace *= 3; once(x + 1); }
-MV static HOOK(seldom) NOINLINE void calls_seldom(int n) CALLS(if (__builtin_expect(i == 77, 0)) seldom(i))
+
+/* Not: of more ways outside of loops, on cold ways, in callers for size, through a pointer, */
+#define CALLS(what) { LOOP { what; trace *= 3; } }
+#define SIDED(name) void name(int x) { if (level > 3) trace += x; else if (level < 0) trace ^= x; }
+MV static SIDED(sided) void calls_sided(int x) { sided(x); trace *= 3; }
+MV static SIDED(seldom) NOINLINE void calls_seldom(int n) CALLS(if (__builtin_expect(i == 77, 0)) seldom(i))
 MV static HOOK(frosty) __attribute__((cold)) NOINLINE void calls_frosty(int n) CALLS(frosty(i))
 MV static HOOK(compact) __attribute__((optimize("Os"))) NOINLINE void calls_compact(int n) CALLS(compact(i))
 MV static HOOK(reached)
@@ -84,7 +87,7 @@ static void all(long *v)
 {
     int i = 0;
     trace = 1;
-    marks(9); v[i++] = trace; eithers(9); v[i++] = trace; v[i++] = parts(7); calls_once(6); v[i++] = trace;
+    marks(9); v[i++] = trace; eithers(9); v[i++] = trace; v[i++] = parts(7); calls_once(6); calls_sided(5); v[i++] = trace;
     calls_seldom(90); v[i++] = trace; calls_frosty(5); v[i++] = trace; calls_compact(5); v[i++] = trace;
     calls_reached(5); v[i++] = trace; calls_apart(5); v[i++] = trace; calls_large(6); v[i++] = trace;
     calls_of_many(9); v[i++] = trace; calls_exported(8); v[i++] = trace; calls_often(2); v[i++] = trace;
@@ -102,6 +105,7 @@ int main(void)
     descriptors_read();
 #if defined __OPTIMIZE__ && !defined __OPTIMIZE_SIZE__
     CHECK(sites((void *)mark) && sites((void *)either) && sites((void *)of_part) && sites((void *)is_on));
+    CHECK(sites((void *)once) == 2);
     CHECK(sites((void *)often) == 16);
 #if defined __PIC__ && !defined __PIE__
     CHECK(sites((void *)exported) <= 1); /* with -fvisibility=hidden */
@@ -111,7 +115,7 @@ int main(void)
 #else
     CHECK(!sites(NULL));
 #endif
-    CHECK(!sites((void *)once) && !sites((void *)seldom) && !sites((void *)frosty) && !sites((void *)compact));
+    CHECK(!sites((void *)sided) && !sites((void *)seldom) && !sites((void *)frosty) && !sites((void *)compact));
     CHECK(!sites((void *)reached) && !sites((void *)apart) && !sites((void *)large) && !sites((void *)of_many));
 #ifdef __cplusplus
     CHECK(!sites((void *)shared));

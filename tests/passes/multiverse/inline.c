@@ -14,7 +14,7 @@
     int inline_##name(void);                                                                      \
     extern unsigned char inline_site_##name[] __attribute__((visibility("hidden")));
 DECLARE(good) DECLARE(across) DECLARE(none) DECLARE(no_jump) DECLARE(elsewhere) DECLARE(half)
-DECLARE(outside) DECLARE(slot) DECLARE(both)
+DECLARE(outside) DECLARE(slot) DECLARE(both) DECLARE(no_branch) DECLARE(branch_alone) DECLARE(branch)
 
 static const struct call {
     const char *name;
@@ -27,9 +27,24 @@ static const struct call {
     CALL(no_jump, "function no_jump: no jump at its inline call"),
     CALL(elsewhere, "function elsewhere: no jump at its inline call"),
     CALL(half, "half an inline call"), CALL(outside, "a variant lies outside"),
-    CALL(slot, "function slot: its function's slot lies outside"), CALL(both, "half an inline call")};
+    CALL(slot, "function slot: its function's slot lies outside"), CALL(both, "half an inline call"),
+    CALL(no_branch, "function no_branch: no jump at its inline call"),
+    CALL(branch_alone, "it is a branch, and no inline call")};
 #define N (sizeof calls / sizeof *calls)
-static unsigned char before[N][5];
+static unsigned char before[N][5], branch_before[6];
+
+/* Of a branch: unbound it reads the switch. */
+static void check_branch(const char *when, int arm)
+{
+    static const unsigned char nop[6] = {0x66, 0x0f, 0x1f, 0x44, 0x00, 0x00};
+    const unsigned char *site = inline_site_branch;
+
+    CHECK(inline_branch() == 5000 + (arm < 0 ? mode != 0 : arm), "(%s)", when);
+    if (arm > 0) /* jmp rel32; nop */
+        CHECK(site[0] == 0xe9 && site[5] == 0x90, "(%s)", when);
+    else
+        CHECK(!memcmp(site, arm ? branch_before : nop, 6), "(%s)", when);
+}
 
 /* Of a call that is bound: the arm's result and the bytes; of another: the linker's. */
 static void check_inline(const char *when, int arm, int called)
@@ -51,6 +66,7 @@ static void check_inline(const char *when, int arm, int called)
             CHECK(site[0] == 0xe9 && !memcmp(site + 5 + distance, "\xb8\x89\x13", 3), "(%s: %s)", when,
                   calls[i].name);
     }
+    check_branch(when, arm);
 }
 
 static void bind(int to, int arm, int called)
@@ -96,6 +112,7 @@ int main(void)
 
     for (size_t i = 0; i < N; i++)
         memcpy(before[i], calls[i].site, 5);
+    memcpy(branch_before, inline_site_branch, 6);
     mode = 3;
     CHECK(multiverse_init() == 0);
     check_inline("never committed", -1, 103);
@@ -106,7 +123,7 @@ int main(void)
     check_inline("committed", 0, 1000);
     CHECK(multiverse_status()->n_changed == 1 && multiverse_status()->n_unchanged == 0);
     info = multiverse_info_fn((void *)decide);
-    CHECK(info->n_callsites == N + 2 && info->n_variants == 3 && !info->is_pointer && !info->error);
+    CHECK(info->n_callsites == N + 3 && info->n_variants == 3 && !info->is_pointer && !info->error);
     CHECK(multiverse_info_var(&mode)->n_functions == 1);
     bind(1, 1, 1001);
     bind(0, 0, 1000);

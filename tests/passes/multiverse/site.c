@@ -142,7 +142,7 @@ static void encodes(void)
     CHECK(!mv_site_encode(MV_CALL, 5, AT, AT + 5 + 0x80000000u, &call, &word));
     CHECK(mv_site_encode(MV_CALL, 5, AT, AT + 5 + 0x80000000u, &empty, &word));
     CHECK(!mv_site_encode(MV_CALL_SLOT, 6, 0x100000000, 6, &call, &word));
-    CHECK(!mv_pad_encode(0x7f0000000000, 0x550000000000, &word));
+    CHECK(!mv_pad_encode(5, 0x7f0000000000, 0x550000000000, &word));
 }
 
 /* Bodies that may be copied, with the length of their one instruction. */

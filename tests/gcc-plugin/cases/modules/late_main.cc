@@ -51,7 +51,7 @@ int main()
         const unsigned char *far = (const unsigned char *)calls + to_shared, *near = (const unsigned char *)calls + to_own;
         memcpy(far_before, far, 5);
         memcpy(near_before, near, 5);
-        CHECK(far_before[0] == 0xe9 && near_before[0] == 0xe9);
+        CHECK(far_before[0] == 0xe9 && near_before[0] == 0x0f);
         CHECK(multiverse_init() == 0);
         on = false;
         CHECK(!changed(far, far_before) && calls->call_shared(3) == (round == 1 ? 4 : 31));

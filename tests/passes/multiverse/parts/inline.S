@@ -79,6 +79,30 @@ inline_site_\name:
     inline_caller both           # a function pointer, too
     inline_record both, inline_site_both, .Lgeneric_both, flags=5
 
+    .balign 16
+function inline_branch           # decided without a call, by the switch
+    mov mode@GOTPCREL(%rip), %rax
+    cmpl $0, (%rax)
+    .balign 8
+    .globl inline_site_branch
+    .hidden inline_site_branch
+inline_site_branch:
+    .byte 0x0f, 0x85             # jne .Larm_1_branch
+    .long .Larm_1_branch - . - 4
+.Larm_0_branch:
+    mov $5000, %eax
+.Ljoin_branch:
+    ret
+.Larm_1_branch:
+    mov $5001, %eax
+    jmp .Ljoin_branch
+    .size inline_branch, . - inline_branch
+    inline_record branch, inline_site_branch, .Larm_1_branch, flags=12
+    inline_caller no_branch      # but the jump to a call
+    inline_record no_branch, inline_site_no_branch, .Lgeneric_no_branch, flags=12
+    inline_caller branch_alone   # and no inline call
+    inline_record branch_alone, inline_site_branch_alone, inline_branch_alone, 0, flags=8
+
     .globl plain
     .type plain, @function
 plain:
