@@ -158,6 +158,8 @@ int tool_enable(int argc, char **argv)
         return TOOL_FAILED;
     }
     w.passes = w.passes ? w.passes : "direct-calls";
+    if (!geteuid()) /* a cache of root's own would serve root alone */
+        unsetenv("XDG_CACHE_HOME");
     for (int i = optind; i < argc; i++)
         status |= enable(&w, argv[i]);
     return status;
