@@ -249,6 +249,19 @@ struct patch_action { /* struct sigaction as the kernel knows it */
     void *restorer;
     uint64_t mask;
 };
+#define SIG_DEFAULT ((void *)0)
+#define FLAG_SIGINFO 4u
+#define FLAG_RESTORER 0x04000000u
+#define FLAG_RESETHAND 0x80000000u
+
+struct patch_siginfo { /* the head of siginfo_t */
+    int32_t signal, error, code;
+};
+
+/* Where a handler returns to (patch/int3.c). */
+void patch_restorer(void);
+/* The one of patch/faults.c, which runs nothing of the program's. */
+int patch_is_fault_handler(const void *handler);
 
 /* All other signals off for this thread, and back. */
 int patch_signals_off(const struct rimf_sys *, uint64_t *before);
