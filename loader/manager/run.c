@@ -10,7 +10,7 @@
 #include "rimf/base/base.h"
 #include "loader/config/options.h"
 #include "loader/manager/private.h"
-#include "rimf/patch/faults.h"
+#include "rimf/patch/crash.h"
 #include "rimf/realise/realise.h"
 
 #include <errno.h>
@@ -78,11 +78,11 @@ static void crashed(void *pipeline, int signal, uintptr_t at)
 }
 
 /* Around what calls functions of passes. */
-static void watch(struct pipeline *p, struct rimf_faults *faults)
+static void watch(struct pipeline *p, struct rimf_crash *crash)
 {
-    *faults = (struct rimf_faults){.sys = p->sys, .tell = crashed, .cookie = p};
+    *crash = (struct rimf_crash){.sys = p->sys, .tell = crashed, .cookie = p};
     if (p->say && p->late == MAPPED)
-        rimf_faults_watch(faults);
+        rimf_crash_watch(crash);
 }
 
 /* ---- the stages ---------------------------------------------------------------------- */
@@ -124,10 +124,10 @@ int pipeline_wants_files(const struct pipeline *p)
 
 int pipeline_map_file(struct pipeline *p, struct mvld_image *image, const struct mvld_file *file)
 {
-    struct rimf_faults faults;
+    struct rimf_crash crash;
     int error = 0;
 
-    watch(p, &faults);
+    watch(p, &crash);
     for (size_t i = 0; i < p->n && error >= 0; i++) {
         struct planned_pass *it = &p->passes[i];
 
@@ -140,7 +140,7 @@ int pipeline_map_file(struct pipeline *p, struct mvld_image *image, const struct
             rimf_log(&p->log, MVLD_LOG_PASSES, "pass %s: refuses %s", it->name, file->name);
     }
     rimf_image_set_stage(image, RIMF_STAGE_NONE);
-    rimf_faults_leave(&faults);
+    rimf_crash_leave(&crash);
     return error < 0 ? error : 0;
 }
 
@@ -161,9 +161,9 @@ int pipeline_wants_symbols(const struct pipeline *p)
 void pipeline_relocate(struct pipeline *p, struct mvld_image *image,
                        const struct mvld_object *const *objects, size_t n, int later)
 {
-    struct rimf_faults faults;
+    struct rimf_crash crash;
 
-    watch(p, &faults);
+    watch(p, &crash);
     for (size_t i = 0; i < p->n; i++) {
         struct planned_pass *it = &p->passes[i];
         int error, failed;
@@ -180,7 +180,7 @@ void pipeline_relocate(struct pipeline *p, struct mvld_image *image,
                      it->name, error < 0 ? -error : -failed, rimf_api()->last_error(image));
     }
     rimf_image_set_stage(image, RIMF_STAGE_NONE);
-    rimf_faults_leave(&faults);
+    rimf_crash_leave(&crash);
 }
 
 /* A pass behind it moves code, and runs. */
@@ -199,10 +199,10 @@ static int run_for(struct pipeline *p, size_t i, struct mvld_image *image,
                    const struct mvld_object *const *objects, size_t n, int later)
 {
     struct planned_pass *it = &p->passes[i];
-    struct rimf_faults faults;
+    struct rimf_crash crash;
     int error = 0;
 
-    watch(p, &faults);
+    watch(p, &crash);
     pipeline_set_context(it, image);
     it->context.later = later;
     rimf_image_set_stage(image, RIMF_STAGE_RUN);
@@ -213,7 +213,7 @@ static int run_for(struct pipeline *p, size_t i, struct mvld_image *image,
         error = rimf_image_realise(image, &it->context, moves_later(p, i)); /* which asks its rules */
     else
         rimf_image_forget(image, &it->context);
-    rimf_faults_leave(&faults);
+    rimf_crash_leave(&crash);
     return error;
 }
 
@@ -318,11 +318,11 @@ int pipeline_run(struct pipeline *p, struct mvld_image *image, size_t end)
 
 void pipeline_rest(struct pipeline *p, struct mvld_image *image)
 {
-    struct rimf_faults faults;
+    struct rimf_crash crash;
 
-    watch(p, &faults);
+    watch(p, &crash);
     rimf_realise_rest(image);
-    rimf_faults_leave(&faults);
+    rimf_crash_leave(&crash);
 }
 
 void pipeline_added(struct pipeline *p, struct mvld_image *image,
@@ -357,9 +357,9 @@ static int knows_objects(const struct planned_pass *it, enum rimf_stage stage)
 void pipeline_removed(struct pipeline *p, struct mvld_image *image, enum rimf_stage stage,
                       const struct mvld_object *const *objects, size_t n)
 {
-    struct rimf_faults faults;
+    struct rimf_crash crash;
 
-    watch(p, &faults);
+    watch(p, &crash);
     for (size_t i = p->n; i-- > 0;) { /* the last that came to know them forgets first */
         struct planned_pass *it = &p->passes[i];
         if (!knows_objects(it, stage) || !it->pass->removed)
@@ -368,5 +368,5 @@ void pipeline_removed(struct pipeline *p, struct mvld_image *image, enum rimf_st
         it->pass->removed(&it->context, objects, n);
         verify(p, image, it->name);
     }
-    rimf_faults_leave(&faults);
+    rimf_crash_leave(&crash);
 }

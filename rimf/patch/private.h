@@ -260,8 +260,8 @@ struct patch_siginfo { /* the head of siginfo_t */
 
 /* Where a handler returns to (patch/int3.c). */
 void patch_restorer(void);
-/* The one of patch/faults.c, which runs nothing of the program's. */
-int patch_is_fault_handler(const void *handler);
+/* The one of patch/crash.c, which runs nothing of the program's. */
+int patch_is_crash_handler(const void *handler);
 
 /* All other signals off for this thread, and back. */
 int patch_signals_off(const struct rimf_sys *, uint64_t *before);

@@ -32,7 +32,7 @@ static int is_handled(const struct rimf_sys *sys, int signal)
     struct patch_action action;
 
     return SYS6(sys, SYS_rt_sigaction, signal, 0, &action, 8, 0, 0) ||
-           ((uintptr_t)action.handler > 1 && !patch_is_fault_handler(action.handler));
+           ((uintptr_t)action.handler > 1 && !patch_is_crash_handler(action.handler));
 }
 
 int patch_handlers_may_run(const struct rimf_sys *sys, uint64_t of)

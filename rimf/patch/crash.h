@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/patch/faults.h: a process that a fault ends says where, before it ends.
+ * rimf/patch/crash.h: a process that a fault ends says where, before it ends.
  */
-#ifndef RIMF_FAULTS_H
-#define RIMF_FAULTS_H
+#ifndef RIMF_CRASH_H
+#define RIMF_CRASH_H
 
 #include <stdint.h>
 
 struct rimf_sys;
 
-#define RIMF_FAULT_SIGNALS 4u
+#define RIMF_CRASH_SIGNALS 4u
 
-struct rimf_faults {
+struct rimf_crash {
     const struct rimf_sys *sys;
     /* Called in the signal handler, with the address of the instruction that faulted.  Returns. */
     void (*tell)(void *cookie, int signal, uintptr_t at);
@@ -19,11 +19,11 @@ struct rimf_faults {
     uint32_t watched; /* a bit for each signal; ours */
 };
 
-/* From here to rimf_faults_leave a SIGSEGV, SIGBUS, SIGILL or SIGFPE that an instruction of this process raises
+/* From here to rimf_crash_leave a SIGSEGV, SIGBUS, SIGILL or SIGFPE that an instruction of this process raises
  * is told.  Then it ends the process as it would have: same signal, same registers.  The program's own action
  * for a signal stays in force, and nothing is watched while other threads, or processes in the same memory, run:
  * actions belong to all of them.  `sys`, `tell` and `cookie` are the caller's.  Not nested, not thread-safe. */
-void rimf_faults_watch(struct rimf_faults *);
-void rimf_faults_leave(struct rimf_faults *);
+void rimf_crash_watch(struct rimf_crash *);
+void rimf_crash_leave(struct rimf_crash *);
 
 #endif
