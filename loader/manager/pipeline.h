@@ -77,8 +77,10 @@ void pipeline_free(struct pipeline *);
 
 /* Whom to tell, without MVLD_DEBUG, that a pass crashed in one of the functions below or in pipeline_map_file or
  * _relocate: once, from a signal handler, after which the signal ends the process.  What faults in other code than a
- * pass's, or has a handler of the program's, is not told; nor is anything while threads run. */
-void pipeline_on_crash(struct pipeline *, void (*say)(void *cookie, const char *why), void *cookie);
+ * pass's, or has a handler of the program's, is not told; nor is anything while threads run.  `sys` makes the calls
+ * that this takes; passes stay with that of the plan. */
+void pipeline_on_crash(struct pipeline *, const struct rimf_sys *sys, void (*say)(void *cookie, const char *why),
+                       void *cookie);
 
 /* At RT_CONSISTENT, and (added, removed) for each dlopen and dlclose later.  Of the passes
  * before `end` those that nobody has treated yet; with SIZE_MAX all, and then says how long

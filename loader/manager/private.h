@@ -50,7 +50,8 @@ struct pipeline {
     int secure, musl;
     enum { MAPPED, LOOKED_AT, KNOWN } late; /* LOOKED_AT: paths and files are known; KNOWN: and
                                              * what a snapshot says of the passes */
-    void (*say)(void *cookie, const char *why); /* that a pass crashed; NULL: nobody */
+    const struct rimf_sys *watching; /* for crashes of passes; NULL: nobody is told */
+    void (*say)(void *cookie, const char *why);
     void *cookie;
     int checked, broken; /* the image was, and is, as far as that */
 };

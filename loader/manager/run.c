@@ -54,8 +54,10 @@ static int result_of(const struct planned_pass *it, struct mvld_image *image, co
 
 /* ---- crashes ------------------------------------------------------------------------ */
 
-void pipeline_on_crash(struct pipeline *p, void (*say)(void *cookie, const char *why), void *cookie)
+void pipeline_on_crash(struct pipeline *p, const struct rimf_sys *sys, void (*say)(void *cookie, const char *why),
+                       void *cookie)
 {
+    p->watching = sys;
     p->say = say;
     p->cookie = cookie;
 }
@@ -80,8 +82,8 @@ static void crashed(void *pipeline, int signal, uintptr_t at)
 /* Around what calls functions of passes. */
 static void watch(struct pipeline *p, struct rimf_crash *crash)
 {
-    *crash = (struct rimf_crash){.sys = p->sys, .tell = crashed, .cookie = p};
-    if (p->say && p->late == MAPPED)
+    *crash = (struct rimf_crash){.sys = p->watching, .tell = crashed, .cookie = p};
+    if (p->watching && p->late == MAPPED)
         rimf_crash_watch(crash);
 }
 

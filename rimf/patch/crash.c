@@ -21,8 +21,8 @@ static void on_crash(int signal, struct patch_siginfo *info, ucontext_t *context
 {
     if (info->code > 0) /* the kernel's own, not a kill(2) */
         live->tell(live->cookie, signal, (uintptr_t)context->uc_mcontext.gregs[REG_RIP]);
-    else
-        SYS6(live->sys, SYS_rt_tgsigqueueinfo, SYS3(live->sys, SYS_getpid, 0, 0, 0),
+    else /* whatever calls `sys` holds back */
+        SYS6(&rimf_sys_kernel, SYS_rt_tgsigqueueinfo, SYS3(live->sys, SYS_getpid, 0, 0, 0),
              SYS3(live->sys, SYS_gettid, 0, 0, 0), signal, info, 0, 0);
 }
 
