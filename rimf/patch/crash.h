@@ -21,8 +21,8 @@ struct rimf_crash {
 
 /* From here to rimf_crash_leave a SIGSEGV, SIGBUS, SIGILL or SIGFPE that an instruction of this process raises
  * is told.  Then it ends the process as it would have: same signal, same registers.  The program's own action
- * for a signal stays in force, and nothing is watched while other threads, or processes in the same memory, run:
- * actions belong to all of them.  `sys`, `tell` and `cookie` are the caller's.  Not nested, not thread-safe. */
+ * for a signal stays in force, and nothing is watched while there are other threads: actions belong to all of
+ * them.  `sys`, `tell` and `cookie` are the caller's.  Not nested, not thread-safe. */
 void rimf_crash_watch(struct rimf_crash *);
 void rimf_crash_leave(struct rimf_crash *);
 

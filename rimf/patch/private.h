@@ -271,6 +271,8 @@ void patch_signals_back(const struct rimf_sys *, const uint64_t *before);
 int patch_handlers_may_run(const struct rimf_sys *, uint64_t signals);
 /* 1: no other thread, nor another process in the same address space. */
 int patch_alone(const struct rimf_sys *);
+/* 1: no other thread.  Asked by a call that the host loader makes too. */
+int patch_single_thread(const struct rimf_sys *);
 /* 0: mprotect may take a page from RW- to R-X, as far as can be known. */
 int patch_mprotect_allowed(struct rimf_patcher *);
 /* 1: this is a child of fork that has not committed yet. */
