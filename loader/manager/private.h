@@ -50,6 +50,9 @@ struct pipeline {
     int secure, musl;
     enum { MAPPED, LOOKED_AT, KNOWN } late; /* LOOKED_AT: paths and files are known; KNOWN: and
                                              * what a snapshot says of the passes */
+    const struct rimf_sys *watching; /* for crashes of passes; NULL: nobody is told */
+    void (*say)(void *cookie, const char *why);
+    void *cookie;
     int checked, broken; /* the image was, and is, as far as that */
 };
 
