@@ -135,7 +135,7 @@
 #else
 #define MANIFEST_BYTES
 #endif
-#define MANIFEST_VERSION 2u
+#define MANIFEST_VERSION 3u
 #define MANIFEST_SIZE_MAX (64ul << 20)
 #define MANIFEST_OBJECTS_MAX 4096u
 #define MANIFEST_SYSTEM_FOLDER "/var/cache/mvld/snapshots"
@@ -212,7 +212,8 @@ struct manifest_object { /* at the start in the order of the link map; [0] is th
     uint32_t flags;
     uint32_t first, length; /* its memory, as linked; whole pages */
     uint32_t n_words;       /* later: of the words those that it relies on, behind those of objects before */
-    uint32_t n_calls, zero; /* alone: so many are direct */
+    uint32_t n_calls;       /* alone: so many are direct */
+    uint32_t analysis;      /* rimf_analysis_key; no start looks at it */
 };
 
 struct manifest_text { /* ascending */

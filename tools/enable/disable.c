@@ -68,7 +68,7 @@ static void look_into(const char *folder, const char *program, int remove, struc
                 s->code += c.file.view.texts[i].size;
             cached_close(&c);
             if (is_its && remove && lock >= 0)
-                manifest_remove(&rimf_sys_kernel, path, geteuid(), &why);
+                manifest_remove(&rimf_sys_kernel, AT_FDCWD, path, geteuid(), &why);
         }
         free(path);
     }
