@@ -5,6 +5,7 @@
 #include "tools/cache/state.h"
 #include "rimf/base/base.h"
 #include "rimf/base/cache.h"
+#include "tools/changes/changes.h"
 #include "tools/common/paths.h"
 #include "tools/run/program.h"
 #include "rimf/base/sys.h"
@@ -15,6 +16,18 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+static long read_quietly(const struct rimf_sys *sys, long nr, long a, long b, long c, long d, long e, long f)
+{
+    long result = -EPERM; /* the file is another user's */
+
+    (void)sys;
+    if (nr == SYS_openat && !(c & O_CREAT))
+        result = rimf_syscall(nr, a, b, c | O_NOATIME, d, e, f);
+    return result == -EPERM ? rimf_syscall(nr, a, b, c, d, e, f) : result;
+}
+
+const struct rimf_sys cache_reader = {read_quietly};
 
 /* ---- whether a program would start from it ---------------------------------------- */
 
@@ -39,7 +52,7 @@ static char *other_file(const struct manifest *m, int alone)
         if (why)
             return why;
     }
-    read = manifest_other_read(m, &rimf_sys_kernel);
+    read = manifest_other_read(m, &cache_reader);
     return read ? must_print("%s%s is another file now", read, alone ? "" : ", which a pass read,") : NULL;
 }
 
@@ -97,6 +110,66 @@ static char *other_pass(const struct manifest *m)
             return why;
     }
     return NULL;
+}
+
+/* ---- whether it would be made so again --------------------------------------------- */
+
+/* What there is now for an object, when that is of its very file: of another one only the process that has it
+ * mapped can tell. */
+static int has_other_analysis(const struct manifest_object *object, const char *name)
+{
+    char own[4096];
+    const char *why;
+    size_t n = path_users_cache(own, sizeof own, "analysis", &why) ? 2 : 1;
+    const struct analysis_place places[] = {{.folder = ANALYSIS_SYSTEM_FOLDER}, {.folder = own, .user = geteuid()}};
+    struct analysis_file file;
+    struct program now;
+    int other;
+
+    if (program_open(&now, name) || analysis_find(&file, &cache_reader, places, n, now.build_id, now.build_id_size,
+                                                  ANALYSIS_WANT(ANALYSIS_SEGMENTS), &why))
+        return 0;
+    other = analysis_key(file.view.header) != object->analysis &&
+            file_id_same(&file.view.header->identity, &object->file);
+    analysis_unmap(&file, &cache_reader);
+    return other;
+}
+
+/* Of an overlay alone only the first object was analysed for it. */
+static char *other_analysis(const struct manifest *m, int alone)
+{
+    for (uint32_t i = 0; m->header && i < (alone ? 1 : m->header->n_objects); i++) {
+        const struct manifest_object *object = &m->objects[i];
+
+        if (object->analysis && has_other_analysis(object, m->names + object->name))
+            return must_print("it was made %s analysis of %s",
+                              object->analysis == ANALYSIS_LACKS ? "without the" : "with another",
+                              m->names + object->name);
+    }
+    return NULL;
+}
+
+static int is_enabled(const char *program)
+{
+    char *record = changes_path("");
+    struct changes rows = {0};
+    int found = 0;
+
+    if (record && !changes_read(record, &rows))
+        for (size_t i = 0; i < rows.n; i++)
+            found |= !strcmp(rows.row[i].field[CHANGE_PATH], program);
+    changes_free(&rows);
+    free(record);
+    return found;
+}
+
+char *cached_remedy(const struct cached *c)
+{
+    const char *program = c->file.map ? c->file.view.names + c->file.view.objects[0].name : "";
+
+    if (access(program, F_OK))
+        return must_print("mvld cache prune");
+    return must_print("mvld %s %s", is_enabled(program) ? "enable" : "build", program);
 }
 
 /* ---- names ------------------------------------------------------------------------ */
@@ -180,7 +253,7 @@ static int open_written(const struct manifest_file *file, const char *name,
                         const struct file_id *written, char **why)
 {
     const char *wrong;
-    long fd = manifest_open_part(file, &rimf_sys_kernel, name, written, &wrong);
+    long fd = manifest_open_part(file, &cache_reader, name, written, &wrong);
 
     if (fd < 0)
         *why = must_print("%s: %s", name, wrong);
@@ -284,7 +357,7 @@ static const char *map_folder(struct cached *c)
     const char *wrong = NULL;
     char *name = must_print("%s/" MANIFEST_FILE, c->path);
 
-    if (manifest_map_start(&c->file, &rimf_sys_kernel, c->path, geteuid(), &wrong))
+    if (manifest_map_start(&c->file, &cache_reader, c->path, geteuid(), &wrong))
         c->state = is_of_other_version(name, 0) ? CACHE_OF_OTHER_MVLD : CACHE_DAMAGED;
     else
         wrong = NULL;
@@ -296,7 +369,7 @@ static const char *map_alone(struct cached *c)
 {
     const char *wrong = "it has no tables";
     struct stat st;
-    long fd = cache_open(&rimf_sys_kernel, AT_FDCWD, c->path, S_IFREG, geteuid(), &st, &wrong);
+    long fd = cache_open(&cache_reader, AT_FDCWD, c->path, S_IFREG, geteuid(), &st, &wrong);
     uint64_t original = fd < 0 ? 0 : original_size((int)fd);
 
     if (fd >= 0)
@@ -305,7 +378,7 @@ static const char *map_alone(struct cached *c)
         c->state = CACHE_DAMAGED;
         return wrong;
     }
-    if (!manifest_map_alone(&c->file, &rimf_sys_kernel, c->path, geteuid(), original, 0, &wrong))
+    if (!manifest_map_alone(&c->file, &cache_reader, c->path, geteuid(), original, 0, &wrong))
         return NULL;
     c->state = is_of_other_version(c->path, rimf_page_up(original)) ? CACHE_OF_OTHER_MVLD : CACHE_DAMAGED;
     return wrong;
@@ -315,7 +388,7 @@ static const char *map_alone(struct cached *c)
 static char *open_later(struct cached *c)
 {
     const char *wrong;
-    int error = c->alone ? -ENOENT : manifest_map(&c->later, &rimf_sys_kernel, c->file.folder, MANIFEST_LATER,
+    int error = c->alone ? -ENOENT : manifest_map(&c->later, &cache_reader, c->file.folder, MANIFEST_LATER,
                                                   geteuid(), &wrong);
 
     return error && error != -ENOENT ? must_print(MANIFEST_LATER ": %s", wrong) : NULL;
@@ -340,13 +413,19 @@ void cached_open(struct cached *c, const char *path, int alone, int compare)
     c->why = open_later(c);
     if (!c->why && compare)
         c->why = damage(c);
-    c->state = c->why ? CACHE_DAMAGED : CACHE_GOOD;
+    c->state = CACHE_DAMAGED;
+    if (c->why)
+        return;
+    c->why = other_analysis(&c->file.view, alone);
+    if (!c->why && c->later.map)
+        c->why = other_analysis(&c->later.view, 0);
+    c->state = c->why ? CACHE_STALE : CACHE_GOOD;
 }
 
 void cached_close(struct cached *c)
 {
     c->later.folder = -1; /* it is the other one's */
-    manifest_unmap(&c->later, &rimf_sys_kernel);
-    manifest_unmap(&c->file, &rimf_sys_kernel);
+    manifest_unmap(&c->later, &cache_reader);
+    manifest_unmap(&c->file, &cache_reader);
     free(c->why);
 }

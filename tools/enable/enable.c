@@ -12,6 +12,7 @@
  * When one fails, those before it are taken back.  Where a step was done before it is done again: so
  * `enable` also renews what an upgrade has left behind.
  */
+#include "tools/cache/items.h"
 #include "tools/common/paths.h"
 #include "tools/common/tools.h"
 #include "tools/enable/enable.h"
@@ -22,6 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 static const char usage[] =
@@ -158,7 +160,10 @@ int tool_enable(int argc, char **argv)
         return TOOL_FAILED;
     }
     w.passes = w.passes ? w.passes : "direct-calls";
+    int64_t start = time(NULL);
     for (int i = optind; i < argc; i++)
         status |= enable(&w, argv[i]);
+    if (cache_keep_within("enable", cache_bound("enable"), start)) /* not what was made just now */
+        status = TOOL_FAILED;
     return status;
 }
