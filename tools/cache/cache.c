@@ -163,8 +163,8 @@ static void print_total(const struct request_of *r)
 static void print_remedies(const struct request_of *r)
 {
     if (r->stale && r->action != PRUNE)
-        printf("%u stale: starts take them.  `mvld enable PROGRAM', or `mvld build PROGRAM', makes them anew.\n",
-               r->stale);
+        printf("%u stale: starts take them, but calls are missing.  `mvld enable PROGRAM', or `mvld analyze\n"
+               "--program PROGRAM' and `mvld build PROGRAM', makes them anew.\n", r->stale);
     if (r->of_other_mvld && !r->others && !r->all)
         printf("Another mvld than %s made %u of %u: programs do not start from these with this one.\n"
                "`mvld build PROGRAM' makes them anew, `mvld cache prune --other-mvld' removes them.\n",

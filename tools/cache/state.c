@@ -135,16 +135,28 @@ static int has_other_analysis(const struct manifest_object *object, const char *
     return other;
 }
 
-/* Of an overlay alone only the first object was analysed for it. */
-static char *other_analysis(const struct manifest *m, int alone)
+/* By a pass; nobody analyses it. */
+static int is_brought(const struct cached *c, const char *name)
 {
-    for (uint32_t i = 0; m->header && i < (alone ? 1 : m->header->n_objects); i++) {
-        const struct manifest_object *object = &m->objects[i];
+    const struct manifest *m = &c->file.view;
 
-        if (object->analysis && has_other_analysis(object, m->names + object->name))
-            return must_print("it was made %s analysis of %s",
-                              object->analysis == ANALYSIS_LACKS ? "without the" : "with another",
-                              m->names + object->name);
+    for (uint32_t i = 0; i < m->header->n_passes; i++)
+        if (!strcmp(m->names + m->header->passes[i].library, name))
+            return 1;
+    return 0;
+}
+
+/* Of an overlay alone only the first object was analysed for it. */
+static char *other_analysis(const struct cached *c, const struct manifest *m)
+{
+    for (uint32_t i = 0; m->header && i < (c->alone ? 1 : m->header->n_objects); i++) {
+        const struct manifest_object *object = &m->objects[i];
+        const char *name = m->names + object->name;
+
+        if (object->analysis == ANALYSIS_LACKS && !is_brought(c, name))
+            return must_print("it was made without the analysis of %s", name);
+        if (object->analysis > ANALYSIS_LACKS && has_other_analysis(object, name))
+            return must_print("it was made with another analysis of %s", name);
     }
     return NULL;
 }
@@ -165,11 +177,19 @@ static int is_enabled(const char *program)
 
 char *cached_remedy(const struct cached *c)
 {
-    const char *program = c->file.map ? c->file.view.names + c->file.view.objects[0].name : "";
+    const struct manifest *m = c->file.map ? &c->file.view : NULL;
+    const char *program = m ? m->names + m->objects[0].name : "";
+    uint32_t flags = 0;
 
-    if (access(program, F_OK))
-        return must_print("mvld cache prune");
-    return must_print("mvld %s %s", is_enabled(program) ? "enable" : "build", program);
+    if (access(program, F_OK)) /* or it cannot be told which one it was */
+        return must_print("mvld cache prune%s", c->state == CACHE_OF_OTHER_MVLD ? " --other-mvld" : "");
+    if (is_enabled(program))
+        return must_print("mvld enable %s", program);
+    for (uint32_t i = 0; i < m->header->n_passes; i++)
+        flags |= m->header->passes[i].flags;
+    if (flags & MVLD_PASS_ANALYSIS)
+        return must_print("mvld analyze --program %s && mvld build %s", program, program);
+    return must_print("mvld build %s", program);
 }
 
 /* ---- names ------------------------------------------------------------------------ */
@@ -416,9 +436,9 @@ void cached_open(struct cached *c, const char *path, int alone, int compare)
     c->state = CACHE_DAMAGED;
     if (c->why)
         return;
-    c->why = other_analysis(&c->file.view, alone);
+    c->why = other_analysis(c, &c->file.view);
     if (!c->why && c->later.map)
-        c->why = other_analysis(&c->later.view, 0);
+        c->why = other_analysis(c, &c->later.view);
     c->state = c->why ? CACHE_STALE : CACHE_GOOD;
 }
 

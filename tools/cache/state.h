@@ -10,7 +10,7 @@
 
 enum cache_state {
     CACHE_GOOD,
-    CACHE_STALE,          /* starts take it, but there are analyses now that it was made without */
+    CACHE_STALE,          /* starts take it, but it was made without an analysis, or with another one */
     CACHE_OF_OTHER_FILES, /* the program or a library was replaced: nobody starts from it */
     CACHE_OF_OTHER_MVLD,  /* another build of mvld, or of a pass, made it: that one may be in use */
     CACHE_DAMAGED

@@ -5,8 +5,8 @@
  * The steps are those that a user would take one by one, each recorded before it is done:
  *
  *     a file for the program in apps.d, and `mvld config`
- *     `mvld analyze` of the program and its libraries
  *     `mvld set-interp`
+ *     `mvld analyze` of the program, as it is now, and its libraries
  *     `mvld build`, whose snapshot the next start maps
  *
  * When one fails, those before it are taken back.  Where a step was done before it is done again: so
@@ -30,7 +30,7 @@ static const char usage[] =
     "Usage: mvld enable [--pass PASS] [--force] PROGRAM...\n"
     "\n"
     "Each PROGRAM starts under mvld from now on, from a snapshot: writes a file for it in apps.d,\n"
-    "analyses it and its libraries, changes its interpreter, and builds the snapshot.  Say it again\n"
+    "changes its interpreter, analyses it and its libraries, and builds the snapshot.  Say it again\n"
     "after an upgrade.  `mvld disable' takes everything back, `mvld status' lists it, and `mvld try'\n"
     "says whether it is worth it.\n"
     "\n"
@@ -120,9 +120,9 @@ static int enable(const struct wish *w, const char *name)
         return TOOL_FAILED;
     }
     const char *const interp[] = {"set-interp", program, w->force ? "--force" : NULL, NULL};
-    failed = configure(w, program, &made) ||
+    failed = configure(w, program, &made) || enable_run(interp) ||
              enable_run((const char *const[]){"analyze", "--program", program, NULL}) ||
-             enable_run(interp) || enable_run((const char *const[]){"build", program, NULL});
+             enable_run((const char *const[]){"build", program, NULL});
     if (failed && made)
         enable_run((const char *const[]){"disable", program, NULL});
     if (failed)
