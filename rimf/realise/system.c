@@ -68,12 +68,12 @@ char *rimf_file_read(const struct mvld_context *ctx, const struct mvld_setting *
 
 char *rimf_object_path(struct mvld_image *image, const struct mvld_object *object)
 {
-    return object && image->path ? image->path(image->path_cookie, image, object->start) : NULL;
+    return image && rimf_is_mapped(object) && image->path ? image->path(image->path_cookie, image, object->start) : NULL;
 }
 
 int rimf_setting_symbol(const struct mvld_context *ctx, const struct mvld_setting *setting, struct mvld_symbol *out)
 {
-    size_t index = 0, n = ctx->n_settings;
+    size_t index = 0, n = rimf_context_image(ctx) && out ? ctx->n_settings : 0;
 
     while (index < n && &ctx->settings[index] != setting)
         index++;

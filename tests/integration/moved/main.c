@@ -128,14 +128,21 @@ static const unsigned char *target(const unsigned char *at)
     return at + prefix + 5 + distance;
 }
 
+/* A question, whose inline call is a branch. */
+__attribute__((multiverse)) static _Bool odd;
+__attribute__((multiverse("inline"))) static int is_odd(void) { return odd ? 31 : 30; }
+static __attribute__((noinline, noclone)) int program_odd(void) { return is_odd(); }
+static unsigned branches;
+
 /* The moved arm that fits, NULL when there is none. */
 static const unsigned char *arm_of(const struct inline_call *call)
 {
     const struct multiverse_variant *v = (const void *)(call->record + 1);
     const struct multiverse_guard *g = (const void *)(v + call->record->n_variants);
+    int value = call->record->flags & MULTIVERSE_FUNCTION_BRANCH ? odd : mode;
 
     for (size_t i = 0; i < call->record->n_variants; i++)
-        if ((int64_t)g[v[i].first_guard].low <= mode && mode <= (int64_t)g[v[i].first_guard].high)
+        if ((int64_t)g[v[i].first_guard].low <= value && value <= (int64_t)g[v[i].first_guard].high)
             return (const unsigned char *)&v[i].body + v[i].body +
                    call->site.object->distance();
     return NULL;
@@ -203,9 +210,12 @@ static void look_at_inline_calls(void)
     for (const struct inline_call *c = inline_calls; c < inline_calls + n_inline; c++) {
         const unsigned char *arm = arm_of(c), *moved = c->site.moved;
 
-        if (arm == moved + 5 ? memcmp(moved, "\x0f\x1f\x44\0\0", 5) != 0 : target(moved) != arm)
+        int branch = c->record->flags & MULTIVERSE_FUNCTION_BRANCH ? 1 : 0, behind = arm == moved + 5 + branch;
+
+        if (behind ? memcmp(moved, &"\x66\x0f\x1f\x44\0"[!branch], 5) != 0 : target(moved) != arm)
             fail(&c->site, "an inline call in moved code leads elsewhere");
-        nops += arm == moved + 5;
+        nops += behind;
+        branches += (unsigned)branch;
         if (!is_shadowed(&c->site) && target(c->site.original) != arm)
             fail(&c->site, "an original inline call leads elsewhere");
     }
@@ -258,6 +268,7 @@ static void look_at_bytes(void)
 static __attribute__((noinline)) void set(int to)
 {
     mode = to;
+    odd = to & 1;
     wide = 0x0101010101010101 * (unsigned)(to + 1);
     narrow = 0x01010101 * (unsigned)(to + 1);
 }
@@ -275,7 +286,7 @@ int main(void)
     for (int i = 0; i < 6; i++) {
         set(now = i % MODES);
         hook = hooks[mode];
-        if (multiverse_commit() != 9 || *multiverse_report())
+        if (multiverse_commit() != 10 || *multiverse_report())
             fail(NULL, multiverse_report());
         look_at_sites();
         look_at_inline_calls();
@@ -283,19 +294,19 @@ int main(void)
         set((now + 1) % MODES);
         if (pointer() != 10 + now || other_value() != now || oneof_mixed() != now ||
             program_bump() != (now == 1) || other_hook() != now ||
-            program_inline() != 10 + now || oneof_inline() != 10 + now || other_inline() != 10 + now ||
+            program_inline() != 10 + now || program_odd() != 30 + (now & 1) || oneof_inline() != 10 + now || other_inline() != 10 + now ||
             other_wide() != now || oneof_narrow() != now || program_wide() != now ||
             stress_straddling()->call() != 10 + now)
             fail(NULL, "a call ran with another mode");
-        if (multiverse_revert() != 9)
+        if (multiverse_revert() != 10)
             fail(NULL, multiverse_error());
         look_at_bytes();
         look_at_entry(value, 0);
         if (pointer() != 10 + mode || other_value() != mode || program_wide() != mode ||
-            other_narrow() != mode || other_inline() != 10 + mode)
+            other_narrow() != mode || other_inline() != 10 + mode || program_odd() != 30 + (mode & 1))
             fail(NULL, "a call after a revert ran with another mode");
     }
     printf("%zu sites, %u direct, %u bodies, %u reads, %u shadowed, %zu inline, %u NOPs\n", n_sites, direct, bodies, reads, shadowed,
            n_inline, nops);
-    return n_sites < 24 || !direct || !bodies || !reads || n_inline < 3 || !nops;
+    return n_sites < 24 || !direct || !bodies || !reads || n_inline < 3 || !nops || !branches;
 }
