@@ -44,6 +44,8 @@
  *     tunables) need not be known: what it decided is compared;
  *   - nobody traces the process: a debugger's breakpoints are in the text that would be covered;
  *   - the overlay is the file that was written, of root or of the user (cache.h).
+ * With which analyses it was made (`analysis`) is no question: a snapshot that lacks one is right, and slower.  It
+ * is for who makes snapshots anew.
  * A text is laid over the text of the same object, and no object moves.  So a text that is laid is right, whether
  * the next one can be or not: its direct calls lead to places that are the same in either.
  *

@@ -7,6 +7,7 @@ analysis comes; `mvld cache` does not say what takes how much; or what is remove
 """
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -100,6 +101,12 @@ def stale(world):
     world.lib.symlink_to(moved)
     image = world.build()
     equal(world.state(image)[0], "good", "the same file")
+    contains(world.mvld("build", "--ready", world.path), ": 0 written", "ready code with the same analyses")
+    with open(f"/proc/{os.getpid()}/maps") as maps:  # nothing else says where it is
+        libc = next(line.split()[-1] for line in maps if "/libc.so.6" in line)
+    shutil.copy(libc, world.folder)
+    world.mvld("analyze", world.folder / "libc.so.6")
+    contains(world.mvld("build", "--ready", world.path), ": 1 written", "ready code with another analysis")
     world.mvld("analyze", "--again", moved)
     equal(world.state(image), ("stale", f"it was made with another analysis of {world.lib}",
                                remedy), "another analysis")
@@ -107,6 +114,7 @@ def stale(world):
 
 def on_miss(world):
     """on-miss = build leaves a snapshot without the analyses that there were for the one before."""
+    contains(run(mvld, "build", world.path, env=world.env())[2], f"`mvld analyze' comes first, {world.path} has no", "build")
     world.configure("build")
     contains(world.start(), f"{world.path} has no analysis that fits: `mvld enable PROGRAM' makes it", "none at all")
     check(not list(world.cache.glob("snapshots/*/manifest")), "a snapshot without analyses")
@@ -120,7 +128,7 @@ def on_miss(world):
     (world.folder / "new.so").rename(world.lib)
     os.utime(image, (1, 1))  # what is of this minute is not made anew anyway
     said = world.start()
-    contains(said, f"snapshot: not written: {world.lib} has no analysis that fits", "replaced")
+    contains(said, f"{world.lib} has no analysis that fits", "replaced")
     check(image.read_bytes() == before, "a snapshot that lost an analysis")
     contains(world.mvld("status"), f"{world.lib} is another file now -> mvld analyze ", "status")
     world.mvld("analyze", "--program", world.path, said=None)
@@ -152,7 +160,14 @@ def sizes(world):
 
 def gone(world):
     """Analyses of files that are gone stay, or others go."""
-    world.mvld("analyze", world.path, world.lib)
+    world.mvld("analyze", world.path)
+    first = world.folder / "first.so"  # the library is this one, copied
+    shutil.copy2(world.lib, first)
+    world.mvld("analyze", first)
+    world.build()
+    first.unlink()
+    check(world.items("analysis")[str(world.analysis(first))]["state"] == "good", "a snapshot needs it")
+    world.mvld("analyze", "--again", world.lib)
     other = world.folder / "other.so"
     world.compile("int other;\n", other)
     world.mvld("analyze", other)
@@ -178,12 +193,18 @@ def bound(world):
     """The cache grows without end, what is in use goes before what is not, or looking at it counts as use."""
     world.mvld("analyze", "--program", world.path, said=None)
     image = world.build()
+    oldest, newer = world.folder / "oldest.so", world.folder / "newer.so"
+    for path in oldest, newer:
+        world.compile(f"int {path.stem};\n", path)
+        world.mvld("analyze", path)
     items = world.items("snapshot") | world.items("ready code") | world.items("analysis")
     size = sum(item["size"] for item in items.values())
-    oldest, newer = sorted(world.items("analysis"))[:2]
+    oldest, newer = str(world.analysis(oldest)), str(world.analysis(newer))
+    needed = str(world.analysis(world.lib))  # by the snapshot, which is in use
     for path in items:
         for part in [path, *Path(path).glob("*")]:
             os.utime(part, ns=(2 * 10**18, os.stat(part).st_mtime_ns))  # in use
+    os.utime(needed, (1e9, 1e9))
     os.utime(oldest, (1.1e9, 1e9))
     os.utime(newer, (1.2e9, 1e9))
     if Path(oldest).stat().st_atime != 1.1e9:
@@ -202,7 +223,7 @@ def bound(world):
     found = run(mvld, "build", world.path, env=world.env(MVLD_CACHE_SIZE=str(size - items[oldest]["size"] - 1)))
     equal(found[0], 0, found[2])
     contains(found[2], f"mvld build: {newer} removed", "build")
-    check(not Path(newer).exists() and image.exists() and len(list(image.parent.glob("*-*"))) == 1, "build")
+    check(Path(needed).exists() and not Path(newer).exists() and image.exists() and len(list(image.parent.glob("*-*"))) == 1, "build")
     contains(run(mvld, "build", world.path, env=world.env(MVLD_CACHE_SIZE="much"))[2], "is no size such as 500M", "build")
     rest = len(list(world.cache.rglob("*.mvld")))
     check(rest == len(world.items("analysis")) > 0, "1G counts")

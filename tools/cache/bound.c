@@ -47,16 +47,43 @@ static int by_use(const void *a, const void *b)
 {
     const struct cache_item *x = a, *y = b;
 
-    return x->used != y->used ? (x->used < y->used ? -1 : 1) : strcmp(x->path, y->path);
+    if (x->used != y->used)
+        return x->used < y->used ? -1 : 1;
+    return x->kind != y->kind ? (int)x->kind - (int)y->kind : strcmp(x->path, y->path);
 }
 
-static int remove_oldest(const char *subcommand, const struct cache_items *items, uint64_t bound, int64_t since)
+/* An analysis goes behind the snapshots that need it. */
+static void share_uses(struct cache_items *items)
+{
+    struct cache_uses uses = {0};
+
+    cache_uses_add(&uses, items);
+    for (size_t i = 0; i < items->n; i++) {
+        struct cache_item *item = &items->at[i];
+        struct analysis_file file;
+        const char *why;
+        int64_t used;
+
+        if (item->kind != CACHE_ANALYSIS || analysis_map(&file, &cache_reader, item->path, geteuid(), 0, &why))
+            continue;
+        used = cache_uses_last(&uses, analysis_key(file.view.header));
+        item->used = used > item->used ? used : item->used;
+        analysis_unmap(&file, &cache_reader);
+    }
+    cache_uses_free(&uses);
+}
+
+static int remove_oldest(const char *subcommand, struct cache_items *items, uint64_t bound, int64_t since)
 {
     uint64_t size = 0;
     int failed = 0;
 
     for (size_t i = 0; i < items->n; i++)
         size += items->at[i].size;
+    if (size > bound) {
+        share_uses(items);
+        qsort(items->at, items->n, sizeof *items->at, by_use);
+    }
     for (size_t i = 0; i < items->n && size > bound; i++) {
         const struct cache_item *item = &items->at[i];
         const time_t used = item->used;
@@ -102,8 +129,6 @@ int cache_keep_within(const char *subcommand, uint64_t bound, int64_t since)
     for (int i = lock < 0 ? CACHE_ANALYSIS : 0; i < CACHE_KINDS; i++)
         if (folders[i])
             cache_items_add(&items, folders[i]);
-    if (items.n)
-        qsort(items.at, items.n, sizeof *items.at, by_use);
     failed = remove_oldest(subcommand, &items, bound, since);
     cache_items_free(&items);
     for (int i = 0; i < CACHE_KINDS; i++)

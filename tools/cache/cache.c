@@ -42,6 +42,7 @@ struct request_of {
     struct json *json;
     unsigned n, of_other_mvld, stale, counts[CACHE_KINDS];
     uint64_t sizes[CACHE_KINDS];
+    struct cache_uses uses; /* by the snapshots of both caches */
 };
 
 /* Whether to remove what is in this state.  To the mvld of a build tree what the installed one made is
@@ -74,7 +75,7 @@ static void look_at_analysis(struct request_of *r, const struct cache_item *item
 {
     struct cached_analysis c;
 
-    cached_analysis_open(&c, item->path, r->action == VERIFY);
+    cached_analysis_open(&c, item->path, &r->uses, r->action == VERIFY);
     if (is_pruned(r, c.state))
         prune(r, item, cache_state_name(c.state));
     else
@@ -173,6 +174,11 @@ static void print_remedies(const struct request_of *r)
 
 static void list(struct request_of *r, char *const *folders, int n)
 {
+    struct cache_items snapshots = {0};
+
+    cache_snapshots_add(&snapshots);
+    cache_uses_add(&r->uses, &snapshots);
+    cache_items_free(&snapshots);
     if (r->json)
         json_begin(r->json, NULL, '[');
     for (int i = 0; i < n; i++)
@@ -238,6 +244,7 @@ int tool_cache(int argc, char **argv)
         return TOOL_USAGE;
     }
     list(&r, argv + optind + 1, folders);
+    cache_uses_free(&r.uses);
     if (r.action == PRUNE && !folders && cache_keep_within("cache", r.size ? bound : cache_bound("cache"), INT64_MAX))
         r.failed = 1;
     return r.failed ? TOOL_FAILED : TOOL_OK;

@@ -136,6 +136,19 @@ void cache_folders(const char *subcommand, int users, char *to[CACHE_KINDS])
     }
 }
 
+void cache_snapshots_add(struct cache_items *items)
+{
+    for (int users = 0; users < 2; users++) {
+        char *folders[CACHE_KINDS];
+
+        cache_folders(NULL, users, folders);
+        if (folders[CACHE_SNAPSHOT])
+            cache_items_add(items, folders[CACHE_SNAPSHOT]);
+        for (int i = 0; i < CACHE_KINDS; i++)
+            free(folders[i]);
+    }
+}
+
 /* ---- analyses ------------------------------------------------------------------------------- */
 
 /* The file that was analysed is not there any more: NULL, or a sentence to be freed. */
@@ -153,7 +166,7 @@ static char *other_object(const struct analysis *view)
     return must_print("%s is another file now", path);
 }
 
-void cached_analysis_open(struct cached_analysis *c, const char *path, int whole)
+void cached_analysis_open(struct cached_analysis *c, const char *path, const struct cache_uses *uses, int whole)
 {
     uint32_t version = 0;
     const char *wrong;
@@ -169,7 +182,8 @@ void cached_analysis_open(struct cached_analysis *c, const char *path, int whole
         if (fd >= 0)
             close(fd);
         c->why = must_print("%s", wrong);
-    } else if ((c->why = other_object(&c->file.view))) {
+    } else if (!cache_uses_last(uses, analysis_key(c->file.view.header)) &&
+               (c->why = other_object(&c->file.view))) {
         c->state = CACHE_OF_OTHER_FILES;
     }
 }

@@ -26,20 +26,38 @@ struct cache_items {
 
 /* Adds those in this folder, by name.  0, or -1 with errno: it cannot be read. */
 int cache_items_add(struct cache_items *, const char *folder);
+/* Those snapshots that this user's programs may start from: root's, and the user's own. */
+void cache_snapshots_add(struct cache_items *);
 void cache_items_free(struct cache_items *);
 
 /* The folders of each kind, to be freed: root's, or those of this user; NULL where there is none; when that is
  * so because somebody else can change where it leads, `subcommand' says it, if it is not NULL. */
 void cache_folders(const char *subcommand, int users, char *to[CACHE_KINDS]);
 
+/* ---- uses.c: analyses that snapshots which starts take were made with, and when these were used --------- */
+
+struct cache_uses {
+    struct cache_use {
+        uint32_t key; /* analysis_key */
+        int64_t used;
+    } *at;
+    size_t n;
+};
+
+void cache_uses_add(struct cache_uses *, const struct cache_items *);
+int64_t cache_uses_last(const struct cache_uses *, uint32_t key); /* 0: by none */
+void cache_uses_free(struct cache_uses *);
+
+/* ---- items.c, again ---------------------------------------------------------------------- */
+
 /* A file of `mvld analyze'.  `state`: good; of other files, when no file with its build-id is where it was
- * analysed; of another mvld, which has another format; or damaged. */
+ * analysed, and no snapshot needs it; of another mvld, which has another format; or damaged. */
 struct cached_analysis {
     struct analysis_file file; /* mapped where `map` is not NULL */
     enum cache_state state;
     char *why; /* or NULL */
 };
-void cached_analysis_open(struct cached_analysis *, const char *path, int whole);
+void cached_analysis_open(struct cached_analysis *, const char *path, const struct cache_uses *, int whole);
 void cached_analysis_close(struct cached_analysis *);
 
 /* Removes an item.  0, or negative errno with a sentence (static). */

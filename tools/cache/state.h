@@ -31,6 +31,9 @@ struct cached {
 /* Whether a program would start from it; with `compare`, whether its code is what was written. */
 void cached_open(struct cached *, const char *path, int alone, int compare);
 void cached_close(struct cached *);
+/* stale.c: of a manifest of it, an object whose analysis it lacks, or was made with another one: NULL, or a
+ * sentence to be freed. */
+char *cached_other_analysis(const struct cached *, const struct manifest *);
 /* Of a snapshot that is not good: the command that mends it, to be freed. */
 char *cached_remedy(const struct cached *);
 /* What a manifest's folder, and an overlay alone, may be called. */

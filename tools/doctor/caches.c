@@ -73,17 +73,22 @@ static void count_image(struct report *r, const char *path, const char *name, st
 
 static void count_analyses(const char *path, struct kept *kept)
 {
-    struct cache_items items = {0};
+    struct cache_items items = {0}, snapshots = {0};
+    struct cache_uses uses = {0};
 
+    cache_snapshots_add(&snapshots);
+    cache_uses_add(&uses, &snapshots);
+    cache_items_free(&snapshots);
     cache_items_add(&items, path);
     kept->n = items.n ? (unsigned)items.n : kept->n;
     for (size_t i = 0; i < items.n; i++) {
         struct cached_analysis c;
 
-        cached_analysis_open(&c, items.at[i].path, 0);
+        cached_analysis_open(&c, items.at[i].path, &uses, 0);
         kept->gone += c.state == CACHE_OF_OTHER_FILES;
         cached_analysis_close(&c);
     }
+    cache_uses_free(&uses);
     cache_items_free(&items);
 }
 

@@ -240,7 +240,8 @@ static int report(const struct change *c, struct json *j)
 {
     const char *program = c->field[CHANGE_PATH];
     struct snapshots s = snapshots_of(program, 0);
-    char *why = trouble(c, &s), *remedy = !why ? NULL : must_print("mvld %s %s", access(program, F_OK) ? "disable" : "enable", program);
+    char *why = trouble(c, &s);
+    char *remedy = why ? must_print("mvld %s %s", access(program, F_OK) ? "disable" : "enable", program) : NULL;
 
     if (j) {
         print_json(j, program, c, &s, why, remedy);
@@ -280,25 +281,17 @@ static void report_other(const struct cached *c, struct json *j)
 
 static void report_others(const struct changes *rows, struct json *j)
 {
-    for (int users = 0; users < 2; users++) {
-        char *folders[CACHE_KINDS];
-        struct cache_items items = {0};
+    struct cache_items items = {0};
 
-        cache_folders(NULL, users, folders);
-        if (folders[CACHE_SNAPSHOT])
-            cache_items_add(&items, folders[CACHE_SNAPSHOT]);
-        for (size_t i = 0; i < items.n; i++) {
-            struct cached c;
-            cached_open(&c, items.at[i].path, 0, 0);
-            if (c.state != CACHE_GOOD &&
-                !(c.file.map && is_listed(rows, c.file.view.names + c.file.view.objects[0].name)))
-                report_other(&c, j);
-            cached_close(&c);
-        }
-        cache_items_free(&items);
-        for (int i = 0; i < CACHE_KINDS; i++)
-            free(folders[i]);
+    cache_snapshots_add(&items);
+    for (size_t i = 0; i < items.n; i++) {
+        struct cached c;
+        cached_open(&c, items.at[i].path, 0, 0);
+        if (c.state != CACHE_GOOD && !(c.file.map && is_listed(rows, c.file.view.names + c.file.view.objects[0].name)))
+            report_other(&c, j);
+        cached_close(&c);
     }
+    cache_items_free(&items);
 }
 
 int tool_status(int argc, char **argv)
