@@ -37,6 +37,8 @@ int pipeline_complete(struct pipeline *, char *why, size_t why_size);
 
 /* The i-th shared object to put into the global scope (absolute path), or NULL. */
 const char *pipeline_library(const struct pipeline *, size_t i);
+/* 1: this one is among them. */
+int pipeline_brings(const struct pipeline *, const char *library);
 /* It takes much address space (MVLD_PASS_MOVES). */
 int pipeline_library_is_spacious(const struct pipeline *, size_t i);
 /* A key of the [app] section that is stage 0's own ("placement", "patch"), or NULL. */

@@ -61,6 +61,22 @@ static void say_in_the_way(char *said, size_t size, const char *path, int error,
     rimf_format(said, size, "%s: %s (error %d): remove what is there, if it is not needed", path, why, -error);
 }
 
+const char *store_unanalysed(const struct loader *l)
+{
+    const uint32_t left = MVLD_OBJECT_VDSO | MVLD_OBJECT_LOADER; /* by all passes */
+
+    if (!(pipeline_flags(l->pipeline) & MVLD_PASS_ANALYSIS))
+        return NULL;
+    for (size_t i = 0; i < rimf_api()->object_count(l->image); i++) {
+        const struct mvld_object *object = rimf_api()->object_at(l->image, i);
+
+        if (!(object->flags & left) && !pipeline_brings(l->pipeline, object->name) &&
+            rimf_analysis_lacks(l->image, object))
+            return object->name;
+    }
+    return NULL;
+}
+
 static int write_snapshot(struct loader *l, struct store_plan *plan, char *said, size_t size)
 {
     struct store_place *place = &plan->place;
@@ -91,7 +107,11 @@ static int write_snapshot(struct loader *l, struct store_plan *plan, char *said,
     plan->made->launch_key = l->snapshot.launch_key;
     error = rimf_manifest_write(l->image, new, plan->made);
     if (error) {
-        rimf_format(said, size, "%s", rimf_api()->last_error(l->image));
+        const char *lacks = error == -ENODATA ? store_unanalysed(l) : NULL;
+
+        rimf_format(said, size, "%s%s%s%s", rimf_api()->last_error(l->image),
+                    lacks ? ": `mvld analyze' comes first, " : "", lacks ? lacks : "",
+                    lacks ? " has no analysis that fits" : "");
     } else if ((error = put_in_place(l, place, new, &why))) {
         say_in_the_way(said, size, place->folder, error, why);
     } else {

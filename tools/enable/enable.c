@@ -5,13 +5,14 @@
  * The steps are those that a user would take one by one, each recorded before it is done:
  *
  *     a file for the program in apps.d, and `mvld config`
- *     `mvld analyze` of the program and its libraries
  *     `mvld set-interp`
+ *     `mvld analyze` of the program, as it is now, and its libraries
  *     `mvld build`, whose snapshot the next start maps
  *
  * When one fails, those before it are taken back.  Where a step was done before it is done again: so
  * `enable` also renews what an upgrade has left behind.
  */
+#include "tools/cache/items.h"
 #include "tools/common/paths.h"
 #include "tools/common/tools.h"
 #include "tools/enable/enable.h"
@@ -22,6 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 static const char usage[] =
@@ -29,7 +31,7 @@ static const char usage[] =
     "       mvld enable --stale\n"
     "\n"
     "Each PROGRAM starts under mvld from now on, from a snapshot: writes a file for it in apps.d,\n"
-    "analyses it and its libraries, changes its interpreter, and builds the snapshot.  Say it again\n"
+    "changes its interpreter, analyses it and its libraries, and builds the snapshot.  Say it again\n"
     "after an upgrade.  `mvld disable' takes everything back, `mvld status' lists it, and `mvld try'\n"
     "says whether it is worth it.\n"
     "\n"
@@ -120,9 +122,9 @@ static int enable(const struct wish *w, const char *name)
         return TOOL_FAILED;
     }
     const char *const interp[] = {"set-interp", program, w->force ? "--force" : NULL, NULL};
-    failed = configure(w, program, &made) ||
+    failed = configure(w, program, &made) || enable_run(interp) ||
              enable_run((const char *const[]){"analyze", "--program", program, NULL}) ||
-             enable_run(interp) || enable_run((const char *const[]){"build", program, NULL});
+             enable_run((const char *const[]){"build", program, NULL});
     if (failed && made)
         enable_run((const char *const[]){"disable", program, NULL});
     if (failed)
@@ -182,9 +184,12 @@ int tool_enable(int argc, char **argv)
     w.passes = w.passes ? w.passes : "direct-calls";
     if (!geteuid()) /* a cache of root's own would serve root alone */
         unsetenv("XDG_CACHE_HOME");
+    int64_t start = time(NULL);
     if (stale)
-        return enable_stale(&w);
+        status = enable_stale(&w);
     for (int i = optind; i < argc; i++)
         status |= enable(&w, argv[i]);
+    if (cache_keep_within("enable", cache_bound("enable"), start)) /* not what was made just now */
+        status = TOOL_FAILED;
     return status;
 }

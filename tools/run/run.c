@@ -4,6 +4,7 @@
  * as its first constructor, where the loader writes its snapshot and exits; with --run
  * it goes on, and the loader adds what comes by dlopen.
  */
+#include "tools/cache/items.h"
 #include "tools/config/make.h"
 #include "tools/common/elf_file.h"
 #include "tools/common/paths.h"
@@ -180,8 +181,10 @@ static int start(const struct program *p, struct command *c, const char *loader)
 {
     const char *file = p->path;
 
-    if (c->snapshot)
+    if (c->snapshot) {
+        cache_keep_within(c->name, cache_bound(c->name), INT64_MAX); /* and said, when it cannot be */
         setenv("MVLD_SNAPSHOT", c->snapshot, 1);
+    }
     if (p->kind == PROGRAM_PLAIN) {
         put_loader(p, c, loader);
         file = loader;
