@@ -56,6 +56,9 @@ struct pipeline {
     int checked, broken; /* the image was, and is, as far as that */
 };
 
+/* Its stage `relocate` is to be run, or was. */
+int pipeline_changes_symbols(const struct planned_pass *);
+
 /* manager/order.c: moves passes behind those that they run behind.  Do the declarations of all
  * agree?  0, or -EINVAL and a sentence that names both. */
 int pipeline_order(struct pipeline *, const struct why *);

@@ -146,20 +146,6 @@ int pipeline_map_file(struct pipeline *p, struct mvld_image *image, const struct
     return error < 0 ? error : 0;
 }
 
-static int changes_symbols(const struct planned_pass *it)
-{
-    return it->pass && it->pass->relocate && (it->status == PASS_PLANNED || it->status == PASS_RAN);
-}
-
-int pipeline_wants_symbols(const struct pipeline *p)
-{
-    size_t i = 0;
-
-    while (i < p->n && !changes_symbols(&p->passes[i]))
-        i++;
-    return i < p->n;
-}
-
 void pipeline_relocate(struct pipeline *p, struct mvld_image *image,
                        const struct mvld_object *const *objects, size_t n, int later)
 {
@@ -170,7 +156,7 @@ void pipeline_relocate(struct pipeline *p, struct mvld_image *image,
         struct planned_pass *it = &p->passes[i];
         int error, failed;
 
-        if (!changes_symbols(it))
+        if (!pipeline_changes_symbols(it))
             continue;
         rimf_image_set_stage(image, RIMF_STAGE_RELOCATE);
         pipeline_set_context(it, image);
@@ -349,10 +335,31 @@ void pipeline_added(struct pipeline *p, struct mvld_image *image,
     }
 }
 
+void pipeline_applied(struct pipeline *p, struct mvld_image *image, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (p->passes[i].status == PASS_IDLE)
+            continue;
+        pipeline_set_context(&p->passes[i], image);
+        p->passes[i].status = PASS_RAN;
+        rimf_log(&p->log, MVLD_LOG_PASSES, "pass %s: its work is in the snapshot", p->passes[i].name);
+    }
+}
+
+void pipeline_leave(struct pipeline *p, size_t n, const char *why)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (p->passes[i].status == PASS_IDLE)
+            continue;
+        p->passes[i].status = PASS_SKIPPED;
+        rimf_log(&p->log, MVLD_LOG_PASSES, "pass %s: skipped: %s", p->passes[i].name, why);
+    }
+}
+
 /* Of that stage's image. */
 static int knows_objects(const struct planned_pass *it, enum rimf_stage stage)
 {
-    return stage == RIMF_STAGE_RELOCATE ? changes_symbols(it)
+    return stage == RIMF_STAGE_RELOCATE ? pipeline_changes_symbols(it)
                                         : it->pass && it->pass->run && it->status == PASS_RAN;
 }
 
