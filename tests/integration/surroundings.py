@@ -87,6 +87,8 @@ def service(folder):
     cache.analyze(tool)
     check(not cache.applied(tool, CONFINE, "no-exec", "--", on_miss=True) and not cache.snapshots(), "under a filter")
     cache.build(tool)
+    done(CONFINE, "no-exec", "--", MVLD, "build", tool, **cache.tunables())
+    check(cache.applied(tool), "what mvld build writes under a filter")
     for how in "no-exec", "mdwe":
         check(cache.applied(tool, CONFINE, how, "--"), how)
     if shutil.which("systemd-analyze"):
@@ -141,8 +143,8 @@ def layers(folder):
     check(len(cache.snapshots()) == 1 and not cache.applied(place / "tool"), "made in the image")
     private = Cache(folder / "private")
     mounted("-t", "tmpfs", "-o", "mode=755,noexec", "none", private.folder)
-    (private.folder / "mvld").mkdir()
-    (private.folder / "mvld" / "analysis").symlink_to(folder / "image" / "cache" / "mvld" / "analysis")
+    mounted("-t", "tmpfs", "-o", "mode=755", "none", "/var/cache")
+    shutil.copytree(folder / "image" / "cache" / "mvld" / "analysis", "/var/cache/mvld/analysis")
     check(not private.applied(place / "tool", on_miss=True) and not private.snapshots(), "on noexec")
     mounted("-o", "remount,exec", private.folder)
     mounted("-o", "remount,ro", place)
@@ -163,13 +165,22 @@ def volume(folder):
 
 
 def cron(folder):
-    """Of an environment, HOME is enough: the user's cache is found, the snapshot applies."""
+    """Of an environment, HOME is enough: the user's cache is found, the snapshot applies.  Root's cache needs
+    nothing, and counts for other users."""
     cache, tool = Cache(folder / ".cache"), program(folder / "tool")
     cache.build(tool)
     words = ["env", "-i", f"MVLD_TUNABLES={cache.tunables()['MVLD_TUNABLES']}",
              f"MVLD_PASS_PATH={BUILD / 'passes' / 'direct-calls'}"]
     check("/mvld/snapshots/" in done(*words, f"HOME={folder}", "PATH=/usr/bin:/bin", tool, *MAPS), "cron's environment")
     check("/mvld/snapshots/" not in done(*words, tool, *MAPS), "no HOME")
+    mounted("-t", "tmpfs", "-o", "mode=755", "none", "/var/cache")
+    os.environ.pop("XDG_CACHE_HOME", None)
+    done(MVLD, "analyze", "--program", tool)
+    done(MVLD, "build", tool, MVLD_TUNABLES="app.passes=direct-calls")
+    check("/var/cache/mvld/snapshots/" in done(*words, tool, *MAPS), "root's cache")
+    other = ["setpriv", "--reuid=65534", "--clear-groups"]
+    if shutil.which("setpriv") and not subprocess.run([*other, "test", "-x", LOADER]).returncode:
+        check("/var/cache/mvld/snapshots/" in done(*other, *words, tool, *MAPS), "root's cache, another user")
 
 
 def initramfs(folder):
