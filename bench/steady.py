@@ -97,14 +97,23 @@ def runs(jobs, wanted, seconds):
         yield int(which), (float(user) + float(system)) / 1000, undisturbed == "1"
 
 
-def works(whole, starts, wanted, seconds):
-    """({way: Work}, how many runs of all were undisturbed) of {way: (command, environment)}, twice."""
-    ways = list(whole)
-    jobs = [*level(whole).values(), *level(starts).values()]
+def undisturbed_runs(jobs, wanted, seconds):
+    """([ms of each run that counts] of each job, how many runs of all were undisturbed)."""
     found = list(runs(jobs, wanted, seconds))
     kept = [[ms for which, ms, undisturbed in found if which == i and undisturbed] for i in range(len(jobs))]
     if min(map(len, kept)) < FEW:
         kept = [[ms for which, ms, _ in found if which == i] for i in range(len(jobs))]
     support.check(min(map(len, kept)) > 1, f"nothing ran twice within {seconds} s")
-    quiet = sum(undisturbed for *_, undisturbed in found)
-    return {way: Work(kept[i], kept[len(ways) + i]) for i, way in enumerate(ways)}, (quiet, len(found))
+    return kept, (sum(undisturbed for *_, undisturbed in found), len(found))
+
+
+def works(whole, starts, wanted, seconds):
+    """({way: Work}, how many runs of all were undisturbed) of {way: (command, environment)}, twice."""
+    kept, quiet = undisturbed_runs([*level(whole).values(), *level(starts).values()], wanted, seconds)
+    return {way: Work(kept[i], kept[len(whole) + i]) for i, way in enumerate(whole)}, quiet
+
+
+def starts(jobs, wanted, seconds):
+    """{way: Work} of {way: (command, environment)}, whole runs: nothing is taken off."""
+    kept, _ = undisturbed_runs(list(level(jobs).values()), wanted, seconds)
+    return {way: Work(values, [0, 0]) for way, values in zip(jobs, kept)}

@@ -27,8 +27,10 @@ from report import progress, say, spreads, table  # noqa: E402
 
 ROUNDS = 60       # undisturbed runs of each way
 SECONDS = 80      # at most, for one program, if not told otherwise
-SHORTLY = 15      # in the demo
+SHORTLY = 12      # in the demo
+START = 8         # in the demo, for the starts of one program
 DIRECT = ("direct-calls", "direct-calls, snapshot")
+AGAIN = HOST + ", again"  # what is between equals
 REDIS = ["--port", "0", "--save", "", "--appendonly", "no", "--unixsocket"]
 REQUESTS = ["-n", "150000", "-c", "8", "-P", "16", "-q", "-t", "set,get,incr,lpush,zadd"]
 # Processes that wait, and how the last line reads that they say before.
@@ -211,32 +213,61 @@ def what_was_done(programs, name, arguments):
     return same, *map(int, found.groups())
 
 
-def run(folder, startup, rounds):
-    """Rows of (what, result, ok) for the demo's table; None: a figure."""
+def with_control(jobs):
+    """The first way twice."""
+    return {HOST: jobs[HOST], AGAIN: jobs[HOST], **jobs}
+
+
+def changes(works):
+    """[Change or "-"] of each of DIRECT and of the control."""
+    return [steady.Change(works[way], works[HOST]) if way in works else "-" for way in (*DIRECT, AGAIN)]
+
+
+def figure(what, change):
+    """A row of the demo's table: from a snapshot, and the control."""
+    _, snapshot, control = change
+    verdict = "faster" if snapshot.high < control.low else "slower" if snapshot.low > control.high else "no difference"
+    return what, f"{verdict}: {snapshot}; plain beside itself {control}", None
+
+
+def work_shortly(programs, name, rounds):
+    """([Change] of the work, a line of the table of programs, whether all ways print the same)."""
+    arguments, n = PROGRAMS[name]
+    progress(f"{name}: comparing, then its work by the clock, {SHORTLY} s at most")
+    same, made, sites, pages = what_was_done(programs, name, arguments(n))
+    whole, starts = (with_control(programs.works(name, arguments(i))) for i in (n, 1))
+    change = changes(steady.works(whole, starts, 5 * rounds, SHORTLY)[0])
+    return change, (name, f"{made} of {sites}", f"{pages * 4} KB", *change), same
+
+
+def run(folder, rounds):
+    """Rows of (what, result, ok) for the demo's table; None: a figure.  Of work sqlite3's is one, of starts
+    that of a large program and that of a small one."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    programs = Programs(folder, [*PROGRAMS, "true"], DIRECT)
-    rows, lines, equal = [], [], []
+    large = "clang" if shutil.which("clang") else "redis-server"
+    programs = Programs(folder, [large, *PROGRAMS, "true"], DIRECT)
+    rows, start_lines, work_lines, equal = [], [], [], []
+    for name in (n for n in (large, "bash", "true") if "direct-calls, snapshot" in programs.possible.get(n, ())):
+        progress(f"starts of {name}, {START} s at most")
+        jobs = with_control(programs.jobs(name, STARTS[name]))
+        found = steady.starts(jobs, 20 * rounds, START)
+        change = changes(found)
+        start_lines.append((name, f"{found[HOST].value:.2f} ms", *change))
+        if name != "bash":
+            rows.append(figure(f"start of {name}, from a snapshot", change))
+    table(start_lines, ["CPU time of a start", "plain", "in each process", "snapshot", "plain, again"])
     for name in (n for n in PROGRAMS if "direct-calls" in programs.possible.get(n, ())):
-        arguments, n = PROGRAMS[name]
-        progress(f"{name}: comparing, then by the clock, {SHORTLY} s at most")
-        same, made, sites, pages = what_was_done(programs, name, arguments(n))
+        change, line, same = work_shortly(programs, name, rounds)
+        work_lines.append(line)
         equal.append(same)
-        found, _ = measured(programs, name, 5 * rounds, SHORTLY)
-        change = [str(steady.Change(found[way], found[HOST])) if way in found else "-" for way in DIRECT]
-        lines.append((name, f"{made} of {sites}", f"{pages * 4} KB", *change))
-        rows.append((f"direct calls, CPU time of the work of {name}, in each process, snapshot",
-                     ", ".join(change), None))
-    table(lines, ["program", "sites direct", "private memory", "CPU time", "snapshot"])
-    lines = []
-    for name in (n for n in ("true", "bash", "python3") if n in programs.possible):
-        found = exec_times(programs, name, startup, 100)
-        lines.append((name, *(f"{found[way].median:.0f}" if way in found else "-"
-                              for way in (HOST, *DIRECT))))
+        if name == "sqlite3":
+            rows.insert(1, figure("work of sqlite3, from a snapshot", change))
     say()
-    table(lines, ["exec, µs", HOST, *DIRECT])
-    return [("direct calls: same output as under the host loader",
-             f"{sum(equal)} of {len(equal)} programs", bool(equal) and all(equal))] + rows
+    table(work_lines, ["CPU time of work", "sites direct", "private memory", "in each process", "snapshot",
+                       "plain, again"])
+    return rows + [("direct calls: same output as under the host loader",
+                    f"{sum(equal)} of {len(equal)} programs", bool(equal) and all(equal))]
 
 
 def main():

@@ -347,3 +347,17 @@ size_t pipeline_count(const struct pipeline *p)
 {
     return p->n;
 }
+
+int pipeline_changes_symbols(const struct planned_pass *it)
+{
+    return it->pass && it->pass->relocate && (it->status == PASS_PLANNED || it->status == PASS_RAN);
+}
+
+int pipeline_wants_symbols(const struct pipeline *p)
+{
+    size_t i = 0;
+
+    while (i < p->n && !pipeline_changes_symbols(&p->passes[i]))
+        i++;
+    return i < p->n;
+}

@@ -32,7 +32,10 @@ static const char usage[] =
     "  --jobs N           so many files at once (the number of processors)\n"
     "  --explain          write nothing; say what stays, and why\n"
     "  --disassemble      the same, with the code at hand\n"
-    "  --help             this text\n";
+    "  --help             this text\n"
+    "\n"
+    "Exit code: 0; 1 when a file could not be analysed, or one that was named has no\n"
+    "build-id or no code; 2 for wrong usage.\n";
 
 struct wish {
     struct paths paths;

@@ -236,6 +236,26 @@ static void print_trouble(const char *program, const char *why, const char *reme
     printf(": %s -> %s\n", why, remedy);
 }
 
+int enable_is_stale(const char *program)
+{
+    char *record = changes_path("");
+    struct changes rows = {0};
+    int made = 0, stale = 0;
+    if (record && !changes_read(record, &rows))
+        for (size_t i = 0; i < rows.n; i++) {
+            const struct change *c = &rows.row[i];
+            int is_interp = !strcmp(c->field[CHANGE_KIND], "interp");
+            made |= !is_interp && enable_concerns(c, program);
+            if (is_interp && enable_concerns(c, program) && !access(program, F_OK)) {
+                struct snapshots s = snapshots_of(program, 0);
+                stale = trouble(c, &s) != NULL;
+            }
+        }
+    changes_free(&rows);
+    free(record);
+    return made && stale;
+}
+
 static int report(const struct change *c, struct json *j)
 {
     const char *program = c->field[CHANGE_PATH];

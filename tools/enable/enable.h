@@ -14,6 +14,9 @@ const char *enable_make_file(const char *path, const char *program, const char *
 /* Whether a row is about this program: its file, or one made for it. */
 int enable_concerns(const struct change *, const char *program);
 
+/* Whether the program was enabled and is there, and does not start from a snapshot that fits. */
+int enable_is_stale(const char *program);
+
 /* Runs another subcommand of this command: its exit code. */
 int enable_run(const char *const *words);
 

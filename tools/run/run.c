@@ -62,7 +62,8 @@ static const char build_usage[] =
     "  --help               this text\n"
     "\n"
     "Exit code: 0, with --run that of PROGRAM; 1 when there is no snapshot, with the reason on\n"
-    "standard error; 2 for wrong usage.\n";
+    "standard error; 2 for wrong usage, 126 when PROGRAM cannot be executed, 127 when it is not\n"
+    "found.\n";
 
 /* Room in front for what an interpreter, or the loader, wants there. */
 struct command {
