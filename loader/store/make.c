@@ -61,17 +61,15 @@ static void say_in_the_way(char *said, size_t size, const char *path, int error,
     rimf_format(said, size, "%s: %s (error %d): remove what is there, if it is not needed", path, why, -error);
 }
 
-const char *store_unanalysed(const struct loader *l)
+/* Of the program's objects one of which a pass wanted the analysis and got none, or NULL.  A snapshot without it
+ * would stay, and look as good as one with it, until somebody has it made anew. */
+static const char *find_unanalysed(const struct loader *l)
 {
-    const uint32_t left = MVLD_OBJECT_VDSO | MVLD_OBJECT_LOADER; /* by all passes */
-
-    if (!(pipeline_flags(l->pipeline) & MVLD_PASS_ANALYSIS))
-        return NULL;
     for (size_t i = 0; i < rimf_api()->object_count(l->image); i++) {
         const struct mvld_object *object = rimf_api()->object_at(l->image, i);
 
-        if (!(object->flags & left) && !pipeline_brings(l->pipeline, object->name) &&
-            rimf_analysis_lacks(l->image, object))
+        if (rimf_analysis_key(object) == ANALYSIS_LACKS && !(object->flags & MVLD_OBJECT_VDSO) &&
+            !pipeline_brings(l->pipeline, object->name))
             return object->name;
     }
     return NULL;
@@ -81,9 +79,14 @@ static int write_snapshot(struct loader *l, struct store_plan *plan, char *said,
 {
     struct store_place *place = &plan->place;
     char new[STORE_PLACE_MAX + sizeof CACHE_UNFINISHED];
-    const char *why;
+    const char *unanalysed = find_unanalysed(l), *why;
     int error;
 
+    if (unanalysed && !l->knobs.snapshot) {
+        rimf_format(said, size, "%s has no analysis that fits: `mvld enable PROGRAM' makes it, and the snapshot",
+                    unanalysed);
+        return -ENODATA;
+    }
     if (!plan->made) {
         rimf_format(said, size, "out of memory");
         return -ENOMEM;
@@ -107,7 +110,7 @@ static int write_snapshot(struct loader *l, struct store_plan *plan, char *said,
     plan->made->launch_key = l->snapshot.launch_key;
     error = rimf_manifest_write(l->image, new, plan->made);
     if (error) {
-        const char *lacks = error == -ENODATA ? store_unanalysed(l) : NULL;
+        const char *lacks = error == -ENODATA ? unanalysed : NULL;
 
         rimf_format(said, size, "%s%s%s%s", rimf_api()->last_error(l->image),
                     lacks ? ": `mvld analyze' comes first, " : "", lacks ? lacks : "",

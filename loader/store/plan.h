@@ -25,8 +25,6 @@ void store_keep(struct loader *, struct store_plan *);
 __attribute__((noreturn)) void store_end(struct loader *, const char *before, const char *text,
                                           int status);
 /* How that line begins when what was asked for was not written. */
-/* Of the program's objects one of which passes would have the analysis, and there is none that can be used; or NULL. */
-const char *store_unanalysed(const struct loader *);
 const char *store_refusal(const struct loader *);
 
 #endif

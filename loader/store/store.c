@@ -264,26 +264,16 @@ static int is_young(const struct loader *l, struct store_place *place)
 }
 
 /* Why none is written that nobody asked for, or NULL.  A program may be started in turn in ways that no one
- * snapshot fits (with LD_LIBRARY_PATH, and without): then it does not write one each time.  One
- * that lacks an analysis would stay, and look as good as one with it.  And under a filter
+ * snapshot fits (with LD_LIBRARY_PATH, and without): then it does not write one each time.  And under a filter
  * all that writes is refused: not even the time is asked for. */
 static const char *why_not_now(struct loader *l, struct store_plan *plan)
 {
-    const char *unanalysed;
-
     if (l->filtered.on)
         return "a filter of system calls is in force";
     if (l->snapshot.unasked)
         return "the first one with what is preloaded is made by `mvld build'";
     store_new_place(l, &plan->place, plan->pipeline);
-    if (is_young(l, &plan->place))
-        return "the one that is there is of this minute";
-    unanalysed = store_unanalysed(l);
-    if (!unanalysed)
-        return NULL;
-    rimf_log(&l->log, MVLD_LOG_FILES, "%s has no analysis that fits: `mvld enable PROGRAM' makes it, and the snapshot",
-             unanalysed);
-    return "it would lack an analysis";
+    return is_young(l, &plan->place) ? "the one that is there is of this minute" : NULL;
 }
 
 /* One process writes to a cache at a time.  Who was asked to waits; others leave it to the next start. */

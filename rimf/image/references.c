@@ -190,12 +190,6 @@ uint32_t rimf_analysis_key(const struct mvld_object *object)
     return own->analysis ? own->analysis->key : 0;
 }
 
-int rimf_analysis_lacks(struct mvld_image *image, const struct mvld_object *object)
-{
-    analysis_of(image, (struct rimf_object *)rimf_object_of(object));
-    return rimf_analysis_key(object) == ANALYSIS_LACKS;
-}
-
 void rimf_image_close_analyses(struct mvld_image *image)
 {
     const struct rimf_table *table = rimf_table_enter(image);

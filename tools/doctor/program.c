@@ -103,7 +103,8 @@ static void report_snapshot(struct report *r, const struct program *p, const str
         if (c.state == CACHE_GOOD)
             report_finding(r, "snapshot", FINDING_OK, NULL, "it fits: %.1f MiB of code, %s", (double)code / (1 << 20), path);
         else
-            report_finding(r, "snapshot", missing, remedy, "no start takes it: %s", c.why);
+            report_finding(r, "snapshot", c.state == CACHE_STALE ? FINDING_ABSENT : missing, remedy, "%s: %s",
+                           c.state == CACHE_STALE ? "starts take it, but it is stale" : "no start takes it", c.why);
         cached_close(&c);
         free(path);
     }
