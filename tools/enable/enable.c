@@ -118,9 +118,12 @@ static int enable(const struct wish *w, const char *name)
         return TOOL_FAILED;
     }
     const char *const interp[] = {"set-interp", program, w->force ? "--force" : NULL, NULL};
+    progress("[1/3] analysing %s and its libraries\n", program);
     failed = configure(w, program, &made) ||
-             enable_run((const char *const[]){"analyze", "--program", program, NULL}) ||
-             enable_run(interp) || enable_run((const char *const[]){"build", program, NULL});
+             enable_run((const char *const[]){"analyze", "--program", program, NULL});
+    if (!failed)
+        progress("[2/3] changing its interpreter, [3/3] building its snapshot\n");
+    failed = failed || enable_run(interp) || enable_run((const char *const[]){"build", program, NULL});
     if (failed && made)
         enable_run((const char *const[]){"disable", program, NULL});
     if (failed)

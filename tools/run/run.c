@@ -183,6 +183,8 @@ static int start(const struct program *p, struct command *c, const char *loader)
 
     if (c->snapshot)
         setenv("MVLD_SNAPSHOT", c->snapshot, 1);
+    if (c->snapshot && strcmp(c->snapshot, "run") != 0)
+        progress("writing the snapshot of %s\n", p->path);
     if (p->kind == PROGRAM_PLAIN) {
         put_loader(p, c, loader);
         file = loader;
