@@ -122,9 +122,13 @@ static int enable(const struct wish *w, const char *name)
         return TOOL_FAILED;
     }
     const char *const interp[] = {"set-interp", program, w->force ? "--force" : NULL, NULL};
-    failed = configure(w, program, &made) || enable_run(interp) ||
-             enable_run((const char *const[]){"analyze", "--program", program, NULL}) ||
-             enable_run((const char *const[]){"build", program, NULL});
+    failed = configure(w, program, &made) || enable_run(interp);
+    if (!failed)
+        progress("[1/2] analysing %s and its libraries\n", program);
+    failed = failed || enable_run((const char *const[]){"analyze", "--program", program, NULL});
+    if (!failed)
+        progress("[2/2] building its snapshot\n");
+    failed = failed || enable_run((const char *const[]){"build", program, NULL});
     if (failed && made)
         enable_run((const char *const[]){"disable", program, NULL});
     if (failed)

@@ -185,6 +185,8 @@ static int start(const struct program *p, struct command *c, const char *loader)
     if (c->snapshot) {
         cache_keep_within(c->name, cache_bound(c->name), INT64_MAX); /* and said, when it cannot be */
         setenv("MVLD_SNAPSHOT", c->snapshot, 1);
+        if (strcmp(c->snapshot, "run") != 0)
+            progress("writing the snapshot of %s\n", p->path);
     }
     if (p->kind == PROGRAM_PLAIN) {
         put_loader(p, c, loader);
