@@ -29,7 +29,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     size -= sizeof length + sizeof kept;
     t.before_size = length;
     t.now_size = kept;
-    t.now_sum = sum(data, kept < size ? kept : size);
+    t.now_sum = bytes_sum(data, kept < size ? kept : size);
     t.steps_size = size - kept;
     memcpy(t.magic, magic, sizeof magic);
     now.size = size + sizeof t;
