@@ -104,8 +104,8 @@ def stale(world):
     contains(world.mvld("build", "--ready", world.path), ": 0 written", "ready code with the same analyses")
     with open(f"/proc/{os.getpid()}/maps") as maps:  # nothing else says where it is
         libc = next(line.split()[-1] for line in maps if "/libc.so.6" in line)
-    shutil.copy(libc, world.folder)
-    world.mvld("analyze", world.folder / "libc.so.6")
+    shutil.copy(libc, world.folder / "copy.so")
+    world.mvld("analyze", world.folder / "copy.so")
     contains(world.mvld("build", "--ready", world.path), ": 1 written", "ready code with another analysis")
     world.mvld("analyze", "--again", moved)
     equal(world.state(image), ("stale", f"it was made with another analysis of {world.lib}",
