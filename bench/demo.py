@@ -87,7 +87,7 @@ def show(rows):
     """What was measured, and what was checked or left out."""
     figures = [row[:2] for row in rows if row[2] is None and "left out" not in row[1]]
     if figures:
-        heading("What it gains, and what not (CPU time of starts and work: least quartiles, 95 % intervals)")
+        heading("What it gains, and what not (CPU time of starts and work: first quartiles, 95 % intervals)")
         table(figures)
     heading("What was checked")
     verdict = {True: "ok", False: "NOT OK", None: ""}

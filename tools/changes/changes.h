@@ -8,9 +8,9 @@
  *     interp  PATH  LOADER  BEFORE     set-interp made PATH start under LOADER instead of BEFORE
  *     file    PATH  SUM     PROGRAM    enable made the file PATH, with this sum, for PROGRAM
  *
- * A row is on the disk before its change is made, and goes after the change was taken back.  So a
- * row may describe a change that is no longer there (a package replaced the file), but no change
- * of mvld is without its row.
+ * A row is on the disk before its change is made, and is removed after the change was taken back.  So a
+ * row may describe a change that is no longer there (a package replaced the file), but every change that is
+ * there has its row.
  */
 #ifndef CHANGES_H
 #define CHANGES_H
@@ -42,11 +42,11 @@ void changes_free(struct changes *);
 const char *changes_add(const char *path, const struct change *);
 const char *changes_remove(const char *path, const struct change *);
 
-/* undo.c: takes one change back, for a machine whose root folder is `root`.  NULL: the file is what
- * it was, or the change is no longer there.  Else what went wrong, or what could not be had. */
+/* undo.c: takes one change back, on the machine whose root folder is `root`.  NULL: the file is what it was, or
+ * the change was no longer there.  Else a sentence: what went wrong, or in what the file differs from before. */
 const char *change_undo(const char *root, const struct change *);
 
-/* undo.c: whether the change is in the file still; also 1 for one of a kind that is not known. */
+/* undo.c: 1 when the file still has the change, or the row is of an unknown kind. */
 int change_stands(const char *root, const struct change *);
 
 #endif

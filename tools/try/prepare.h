@@ -7,8 +7,8 @@
 
 #include "tools/try/try.h"
 
-/* The ways to start `argv`, the first two plain, with their snapshots below `scratch`.  NULL, or why the
- * program cannot run under mvld. */
+/* Fills in the ways to start `argv`, of which the first two are plain, and makes their snapshots below
+ * `scratch`.  NULL, or why the program cannot run under mvld. */
 const char *prepare_ways(struct try_runs *, const char *scratch, char **argv);
 
 #endif

@@ -13,27 +13,28 @@ struct sample {
     double figure[TRY_FIGURES];
 };
 
-/* A way to start the program.  The first of all is the plain one. */
+/* A way to start the program.  The first way is the plain one. */
 struct try_way {
-    const char *name, *remedy; /* the command that switches it on, up to the program; NULL for plain ones */
+    const char *name;
+    const char *remedy; /* the command that switches it on, up to the program's name; NULL for plain ways */
     char **argv; /* argv[0] is a path */
     char **environment;
-    int mounts; /* the mount namespace in which it is started; -1: this one */
-    const char *wrong; /* it is not measured any more, because; or NULL */
-    struct sample *samples; /* a round each */
+    int mounts;             /* the mount namespace in which it is started; -1: this one */
+    const char *wrong;      /* why it is no longer measured, or NULL */
+    struct sample *samples; /* one for each round */
 };
 
 struct try_runs {
     struct try_way *ways;
     size_t n_ways, n_rounds;
-    int status; /* of the plain program, as waitpid has it */
+    int status; /* the plain program's, as of waitpid */
 };
 
-/* measure.c: runs all ways in turns, each round in a random order, for `seconds` or `most` rounds.  A way
- * whose status differs from the plain one's goes wrong.  NULL, or why nothing can be measured. */
+/* measure.c: runs all ways in each round, in a random order, until `seconds` are over or `most` rounds are
+ * done.  A way whose status differs from the plain one's gets `wrong`.  NULL, or why nothing can be measured. */
 const char *try_measure(struct try_runs *, double seconds, size_t most);
 
-/* How a way's figure stands to the plain one's, pair by pair: the median ratio and its 95 % interval. */
+/* The ratios of a way's figure to the plain one's, round by round: their median and its 95 % interval. */
 struct ratio {
     double low, median, high;
 };
