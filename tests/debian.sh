@@ -70,7 +70,7 @@ use_packages() {
         ./hello
         mvld run --set polite=1 -- ./hello | grep -c "^Good morning"
         mkdir passes
-        cc $(pkg-config --cflags --libs mvld-pass) -o passes/mine.so /usr/share/doc/mvld/passes/example/count.c
+        cc $(pkg-config --cflags --libs mvld-pass) -o passes/count.so /usr/share/doc/mvld/passes/example/count.c
         mvld passes passes | grep "^count:"' || failed "what the README does"
 }
 
