@@ -41,8 +41,8 @@ def counts(command, env):
     """{unit: number} of one start, or {}: the mean of five."""
     if not shutil.which("perf"):
         return {}
-    done = subprocess.run(["perf", "stat", "-x;", "-r5", "-e", ",".join(EVENTS), "--",
-                           *map(str, command)], env=env, stdin=subprocess.DEVNULL, text=True,
+    done = subprocess.run(support.perf("stat", "-x;", "-r5", "-e", ",".join(EVENTS), "--",
+                                        *map(str, command)), env=env, stdin=subprocess.DEVNULL, text=True,
                           stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=120)
     found = {}
     for line in done.stderr.splitlines() if done.returncode == 0 else ():

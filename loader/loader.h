@@ -40,7 +40,6 @@ struct loader {
     const struct rimf_sys *sys;
     struct filtered filtered; /* `sys` once there is a pipeline */
     struct rimf_log log;
-    uint64_t log_device, log_inode; /* the file behind log.fd: nobody else's is written to */
     struct block block;
     struct knobs knobs;
     int direct; /* run as a program, not as an interpreter */

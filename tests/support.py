@@ -61,6 +61,12 @@ def may_mount():
         [*PRIVATE_MOUNTS, "true"], capture_output=True).returncode
 
 
+def perf(*words):
+    """The command line of perf(1), which for a tracepoint mounts tracefs, and leaves it so: here in a namespace
+    that goes with it."""
+    return [*(PRIVATE_MOUNTS if may_mount() else []), "perf", *words]
+
+
 def clean_environment(**extra):
     """The caller's environment without anything that steers mvld."""
     env = {k: v for k, v in os.environ.items()

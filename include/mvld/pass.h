@@ -447,7 +447,8 @@ struct mvld_pass {
     const char *library;
     /* May be NULL, as those that follow.  A file is about to be mapped, and nothing of it can have run:
      * 0, or negative errno with a sentence (fail): it must not be.  Then the program does not start, or
-     * the dlopen fails, as for any file that cannot be mapped.  The image has no objects yet, at the start;
+     * the dlopen fails, as for any file that cannot be mapped; the sentence is on standard error (once the program
+     * runs, not where that is a regular file: it may be one of its own).  The image has no objects yet, at the start;
      * asked are alloc, release, fail, log, random, file_read and file_place.  Also asked at starts from a snapshot: such a pass has not
      * MVLD_PASS_FREEZES.  The host loader is not asked about. */
     int (*map)(const struct mvld_context *, const struct mvld_file *);

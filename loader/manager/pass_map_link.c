@@ -17,6 +17,7 @@
 struct tables {
     uint64_t rela, rela_size, relr, relr_size;
     uint64_t symtab, strtab, strtab_size, hash, gnu_hash;
+    uint64_t plt_size; /* of the relocations for a PLT */
 };
 
 /* Table at linked address `at`, or NULL when it does not lie in the pass. */
@@ -45,8 +46,6 @@ static int judge_tag(struct mapping *m, const Elf64_Dyn *d)
     case DT_FINI_ARRAYSZ:
     case DT_PREINIT_ARRAYSZ:
         return value ? REFUSE(m, "it has constructors or destructors (DT_*_ARRAY)") : 0;
-    case DT_PLTRELSZ:
-        return value ? REFUSE(m, "it calls through a PLT; link it with -Wl,-Bsymbolic") : 0;
     case DT_TEXTREL:
     case DT_REL:
         return REFUSE(m, "it has relocations in its code; compile it with -fPIC");
@@ -76,6 +75,7 @@ static uint64_t *place_of_tag(struct tables *t, Elf64_Sxword tag)
     case DT_STRSZ: return &t->strtab_size;
     case DT_HASH: return &t->hash;
     case DT_GNU_HASH: return &t->gnu_hash;
+    case DT_PLTRELSZ: return &t->plt_size;
     default: return NULL;
     }
 }
@@ -264,6 +264,8 @@ int pass_link(struct mapping *m, uint64_t *symbol_size)
 
     if (!error)
         error = find_pass(m, &t, symbol_size);
+    if (!error && t.plt_size) /* find_pass has named any symbol that the pass lacks */
+        error = REFUSE(m, "it calls functions of its own through a PLT; link it with -Wl,-Bsymbolic");
     if (!error)
         error = apply_rela(m, &t);
     if (!error)

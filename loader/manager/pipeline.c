@@ -298,6 +298,16 @@ const char *pipeline_library(const struct pipeline *p, size_t i)
     return pass ? pass->library : NULL;
 }
 
+int pipeline_brings(const struct pipeline *p, const char *name)
+{
+    const char *library;
+
+    for (size_t i = 0; (library = pipeline_library(p, i)); i++)
+        if (rimf_streq(library, name))
+            return 1;
+    return 0;
+}
+
 int pipeline_library_is_spacious(const struct pipeline *p, size_t i)
 {
     const struct planned_pass *pass = brings(p, i);
@@ -336,4 +346,18 @@ uint32_t pipeline_flags(const struct pipeline *p)
 size_t pipeline_count(const struct pipeline *p)
 {
     return p->n;
+}
+
+int pipeline_changes_symbols(const struct planned_pass *it)
+{
+    return it->pass && it->pass->relocate && (it->status == PASS_PLANNED || it->status == PASS_RAN);
+}
+
+int pipeline_wants_symbols(const struct pipeline *p)
+{
+    size_t i = 0;
+
+    while (i < p->n && !pipeline_changes_symbols(&p->passes[i]))
+        i++;
+    return i < p->n;
 }

@@ -37,6 +37,8 @@ int pipeline_complete(struct pipeline *, char *why, size_t why_size);
 
 /* The i-th shared object to put into the global scope (absolute path), or NULL. */
 const char *pipeline_library(const struct pipeline *, size_t i);
+/* 1: this one is among them. */
+int pipeline_brings(const struct pipeline *, const char *library);
 /* It takes much address space (MVLD_PASS_MOVES). */
 int pipeline_library_is_spacious(const struct pipeline *, size_t i);
 /* A key of the [app] section that is stage 0's own ("placement", "patch"), or NULL. */
@@ -75,6 +77,13 @@ void pipeline_print(const struct pipeline *, void (*line)(void *cookie, const ch
 /* Unmaps the passes and gives back the plan; only when none of them ran. */
 void pipeline_free(struct pipeline *);
 
+/* Whom to tell, without MVLD_DEBUG, that a pass crashed in one of the functions below or in pipeline_map_file or
+ * _relocate: once, from a signal handler, after which the signal ends the process.  What faults in other code than a
+ * pass's, or has a handler of the program's, is not told; nor is anything while threads run.  `sys` makes the calls
+ * that this takes; passes stay with that of the plan. */
+void pipeline_on_crash(struct pipeline *, const struct rimf_sys *sys, void (*say)(void *cookie, const char *why),
+                       void *cookie);
+
 /* At RT_CONSISTENT, and (added, removed) for each dlopen and dlclose later.  Of the passes
  * before `end` those that nobody has treated yet; with SIZE_MAX all, and then says how long
  * they took.  0; -ECANCELED when a pass failed or was skipped, -EUCLEAN when the image is
@@ -83,6 +92,8 @@ int pipeline_run(struct pipeline *, struct mvld_image *, size_t end);
 /* For those of its passes from first on, before end. */
 void pipeline_added(struct pipeline *, struct mvld_image *, const struct mvld_object *const *objects, size_t n,
                     size_t first, size_t end);
+/* Behind both: what passes declared, and a pass that moves code left, is made as rimf_realise_rest does. */
+void pipeline_rest(struct pipeline *, struct mvld_image *);
 /* Of the image of that stage. */
 void pipeline_removed(struct pipeline *, struct mvld_image *, enum rimf_stage,
                       const struct mvld_object *const *objects, size_t n);

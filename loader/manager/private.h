@@ -50,8 +50,14 @@ struct pipeline {
     int secure, musl;
     enum { MAPPED, LOOKED_AT, KNOWN } late; /* LOOKED_AT: paths and files are known; KNOWN: and
                                              * what a snapshot says of the passes */
+    const struct rimf_sys *watching; /* for crashes of passes; NULL: nobody is told */
+    void (*say)(void *cookie, const char *why);
+    void *cookie;
     int checked, broken; /* the image was, and is, as far as that */
 };
+
+/* Its stage `relocate` is to be run, or was. */
+int pipeline_changes_symbols(const struct planned_pass *);
 
 /* manager/order.c: moves passes behind those that they run behind.  Do the declarations of all
  * agree?  0, or -EINVAL and a sentence that names both. */

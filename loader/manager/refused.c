@@ -19,14 +19,29 @@ void say_line(struct loader *l, const char *line, size_t n)
     } ignore = {1 /* SIG_IGN */, 0, 0, 0};
     static const int signals[] = {SIGPIPE, SIGXFSZ};
     uintptr_t before[RIMF_COUNT(signals)][4];
+    struct stat status;
 
     if (rimf_log_enabled(&l->log, MVLD_LOG_WARNING))
         return; /* it stands among the lines of MVLD_DEBUG */
+    if (l->started && !l->filtered.starting && (SYS3(l->sys, SYS_fstat, 2, &status, 0) || (status.st_mode & S_IFMT) == S_IFREG))
+        return;
     for (size_t i = 0; i < RIMF_COUNT(signals); i++)
         SYS6(l->sys, SYS_rt_sigaction, signals[i], &ignore, before[i], sizeof(uint64_t), 0, 0);
     sys_write(l->sys, 2, line, n);
     for (size_t i = 0; i < RIMF_COUNT(signals); i++)
         SYS6(l->sys, SYS_rt_sigaction, signals[i], before[i], NULL, sizeof(uint64_t), 0, 0);
+}
+
+void say_error(void *loader, const char *why)
+{
+    char line[600];
+    size_t n = rimf_format(line, sizeof line, "ERROR: mvld: %s\n", why);
+
+    if (n >= sizeof line) {
+        n = sizeof line - 1;
+        line[n - 1] = '\n';
+    }
+    say_line(loader, line, n);
 }
 
 /* As the host loader says what is wrong with LD_PRELOAD: the program runs, and who

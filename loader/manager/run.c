@@ -10,9 +10,11 @@
 #include "rimf/base/base.h"
 #include "loader/config/options.h"
 #include "loader/manager/private.h"
+#include "rimf/patch/crash.h"
 #include "rimf/realise/realise.h"
 
 #include <errno.h>
+#include <sys/mman.h> /* numbers only */
 
 struct timespec64 {
     int64_t seconds, nanoseconds;
@@ -41,12 +43,51 @@ void pipeline_set_context(struct planned_pass *it, struct mvld_image *image)
     };
 }
 
-/* 0, or negative errno: a function of a pass that gives a number of another kind has failed. */
+/* 0, or negative errno with a sentence: a function of a pass that gives a number of another kind has failed. */
 static int result_of(const struct planned_pass *it, struct mvld_image *image, const char *function, int value)
 {
+    if (value < 0 && !*rimf_api()->last_error(image))
+        return rimf_api()->fail(image, -value, "%s: %s gave error %d, and no reason", it->name, function, -value);
     return value <= 0 ? value : rimf_api()->fail(image, EPROTO, "%s: %s gave %d, which is neither 0 nor a negative errno",
                                                  it->name, function, value);
 }
+
+/* ---- crashes ------------------------------------------------------------------------ */
+
+void pipeline_on_crash(struct pipeline *p, const struct rimf_sys *sys, void (*say)(void *cookie, const char *why),
+                       void *cookie)
+{
+    p->watching = sys;
+    p->say = say;
+    p->cookie = cookie;
+}
+
+static void crashed(void *pipeline, int signal, uintptr_t at)
+{
+    const struct pipeline *p = pipeline;
+    char why[512];
+
+    for (size_t i = 0; i < p->n; i++) {
+        const struct pass_object *object = &p->passes[i].object;
+
+        if (!p->passes[i].pass || !pass_holds(object, at, 1, PROT_EXEC))
+            continue;
+        rimf_format(why, sizeof why, "the pass '%s' crashed (signal %d) at 0x%lx of %s", p->passes[i].name, signal,
+                    at - object->base, object->path);
+        rimf_log(&p->log, MVLD_LOG_WARNING, "mvld: %s", why);
+        p->say(p->cookie, why);
+    }
+}
+
+/* Around what calls functions of passes. */
+static void watch(struct pipeline *p, struct rimf_crash *crash)
+{
+    *crash = (struct rimf_crash){.sys = p->watching, .tell = crashed, .cookie = p};
+    if (p->watching && p->late == MAPPED)
+        rimf_crash_watch(crash);
+}
+
+/* ---- the stages ---------------------------------------------------------------------- */
 
 /* The required pass that did not run, or NULL. */
 static const char *missing_need(const struct pipeline *p, size_t i)
@@ -85,47 +126,39 @@ int pipeline_wants_files(const struct pipeline *p)
 
 int pipeline_map_file(struct pipeline *p, struct mvld_image *image, const struct mvld_file *file)
 {
+    struct rimf_crash crash;
     int error = 0;
 
-    rimf_image_set_stage(image, RIMF_STAGE_MAP);
+    watch(p, &crash);
     for (size_t i = 0; i < p->n && error >= 0; i++) {
         struct planned_pass *it = &p->passes[i];
 
         if (!looks_at_files(it))
             continue;
+        rimf_image_set_stage(image, RIMF_STAGE_MAP);
         pipeline_set_context(it, image);
         error = result_of(it, image, "map", it->pass->map(&it->context, file));
         if (error < 0)
             rimf_log(&p->log, MVLD_LOG_PASSES, "pass %s: refuses %s", it->name, file->name);
     }
     rimf_image_set_stage(image, RIMF_STAGE_NONE);
+    rimf_crash_leave(&crash);
     return error < 0 ? error : 0;
-}
-
-static int changes_symbols(const struct planned_pass *it)
-{
-    return it->pass && it->pass->relocate && (it->status == PASS_PLANNED || it->status == PASS_RAN);
-}
-
-int pipeline_wants_symbols(const struct pipeline *p)
-{
-    size_t i = 0;
-
-    while (i < p->n && !changes_symbols(&p->passes[i]))
-        i++;
-    return i < p->n;
 }
 
 void pipeline_relocate(struct pipeline *p, struct mvld_image *image,
                        const struct mvld_object *const *objects, size_t n, int later)
 {
-    rimf_image_set_stage(image, RIMF_STAGE_RELOCATE);
+    struct rimf_crash crash;
+
+    watch(p, &crash);
     for (size_t i = 0; i < p->n; i++) {
         struct planned_pass *it = &p->passes[i];
         int error, failed;
 
-        if (!changes_symbols(it))
+        if (!pipeline_changes_symbols(it))
             continue;
+        rimf_image_set_stage(image, RIMF_STAGE_RELOCATE);
         pipeline_set_context(it, image);
         it->context.later = later;
         error = result_of(it, image, "relocate", it->pass->relocate(&it->context, objects, n));
@@ -135,6 +168,7 @@ void pipeline_relocate(struct pipeline *p, struct mvld_image *image,
                      it->name, error < 0 ? -error : -failed, rimf_api()->last_error(image));
     }
     rimf_image_set_stage(image, RIMF_STAGE_NONE);
+    rimf_crash_leave(&crash);
 }
 
 /* A pass behind it moves code, and runs. */
@@ -153,8 +187,10 @@ static int run_for(struct pipeline *p, size_t i, struct mvld_image *image,
                    const struct mvld_object *const *objects, size_t n, int later)
 {
     struct planned_pass *it = &p->passes[i];
+    struct rimf_crash crash;
     int error = 0;
 
+    watch(p, &crash);
     pipeline_set_context(it, image);
     it->context.later = later;
     rimf_image_set_stage(image, RIMF_STAGE_RUN);
@@ -162,8 +198,10 @@ static int run_for(struct pipeline *p, size_t i, struct mvld_image *image,
         error = result_of(it, image, "run", it->pass->run(&it->context, objects, n));
     rimf_image_set_stage(image, RIMF_STAGE_NONE);
     if (error >= 0)
-        return rimf_image_realise(image, &it->context, moves_later(p, i));
-    rimf_image_forget(image, &it->context);
+        error = rimf_image_realise(image, &it->context, moves_later(p, i)); /* which asks its rules */
+    else
+        rimf_image_forget(image, &it->context);
+    rimf_crash_leave(&crash);
     return error;
 }
 
@@ -266,6 +304,15 @@ int pipeline_run(struct pipeline *p, struct mvld_image *image, size_t end)
     return p->broken ? -EUCLEAN : result;
 }
 
+void pipeline_rest(struct pipeline *p, struct mvld_image *image)
+{
+    struct rimf_crash crash;
+
+    watch(p, &crash);
+    rimf_realise_rest(image);
+    rimf_crash_leave(&crash);
+}
+
 void pipeline_added(struct pipeline *p, struct mvld_image *image,
                     const struct mvld_object *const *objects, size_t n, size_t first, size_t end)
 {
@@ -288,16 +335,40 @@ void pipeline_added(struct pipeline *p, struct mvld_image *image,
     }
 }
 
+void pipeline_applied(struct pipeline *p, struct mvld_image *image, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (p->passes[i].status == PASS_IDLE)
+            continue;
+        pipeline_set_context(&p->passes[i], image);
+        p->passes[i].status = PASS_RAN;
+        rimf_log(&p->log, MVLD_LOG_PASSES, "pass %s: its work is in the snapshot", p->passes[i].name);
+    }
+}
+
+void pipeline_leave(struct pipeline *p, size_t n, const char *why)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (p->passes[i].status == PASS_IDLE)
+            continue;
+        p->passes[i].status = PASS_SKIPPED;
+        rimf_log(&p->log, MVLD_LOG_PASSES, "pass %s: skipped: %s", p->passes[i].name, why);
+    }
+}
+
 /* Of that stage's image. */
 static int knows_objects(const struct planned_pass *it, enum rimf_stage stage)
 {
-    return stage == RIMF_STAGE_RELOCATE ? changes_symbols(it)
+    return stage == RIMF_STAGE_RELOCATE ? pipeline_changes_symbols(it)
                                         : it->pass && it->pass->run && it->status == PASS_RAN;
 }
 
 void pipeline_removed(struct pipeline *p, struct mvld_image *image, enum rimf_stage stage,
                       const struct mvld_object *const *objects, size_t n)
 {
+    struct rimf_crash crash;
+
+    watch(p, &crash);
     for (size_t i = p->n; i-- > 0;) { /* the last that came to know them forgets first */
         struct planned_pass *it = &p->passes[i];
         if (!knows_objects(it, stage) || !it->pass->removed)
@@ -306,4 +377,5 @@ void pipeline_removed(struct pipeline *p, struct mvld_image *image, enum rimf_st
         it->pass->removed(&it->context, objects, n);
         verify(p, image, it->name);
     }
+    rimf_crash_leave(&crash);
 }

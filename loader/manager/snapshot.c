@@ -93,24 +93,3 @@ void pipeline_makers(const struct pipeline *p, size_t n, struct rimf_start *star
         if (p->passes[i].status != PASS_IDLE)
             add_reads(p, &p->passes[i], start);
 }
-
-void pipeline_applied(struct pipeline *p, struct mvld_image *image, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        if (p->passes[i].status == PASS_IDLE)
-            continue;
-        pipeline_set_context(&p->passes[i], image);
-        p->passes[i].status = PASS_RAN;
-        rimf_log(&p->log, MVLD_LOG_PASSES, "pass %s: its work is in the snapshot", p->passes[i].name);
-    }
-}
-
-void pipeline_leave(struct pipeline *p, size_t n, const char *why)
-{
-    for (size_t i = 0; i < n; i++) {
-        if (p->passes[i].status == PASS_IDLE)
-            continue;
-        p->passes[i].status = PASS_SKIPPED;
-        rimf_log(&p->log, MVLD_LOG_PASSES, "pass %s: skipped: %s", p->passes[i].name, why);
-    }
-}

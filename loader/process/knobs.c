@@ -15,7 +15,6 @@
 
 #include <errno.h> /* numbers only */
 #include <fcntl.h> /* numbers only */
-#include <sys/stat.h>
 
 static const struct {
     const char *word;
@@ -30,7 +29,7 @@ static const struct {
     {"verify", MVLD_LOG_VERIFY, "check the image between passes"},
 };
 
-/* The lowest descriptor that the log takes: programs expect the low ones. */
+/* The lowest descriptor that the file of the log takes: programs expect the low ones. */
 #define LOG_FD 200
 
 static void say(const struct rimf_sys *sys, int fd, const char *text)
@@ -108,50 +107,39 @@ static uint32_t debug_words(const struct rimf_sys *sys, const char *text)
     return categories;
 }
 
-static void remember_log(struct loader *l)
+/* In /tmp somebody else may have left a link there, or a FIFO without a
+ * reader.  The lines hold addresses, which are nobody else's business. */
+static long open_output(struct loader *l, const char *output)
 {
-    struct stat status;
+    size_t size = rimf_strlen(output) + sizeof ".-9223372036854775808";
+    char *name = rimf_heap_alloc(&l->heap, size);
+    long fd = -ENOMEM, high;
 
-    if (sys_failed(SYS3(l->sys, SYS_fstat, l->log.fd, &status, 0))) {
-        l->log.fd = -1;
-        return;
+    if (name) {
+        rimf_format(name, size, "%s.%ld", output, SYS3(l->sys, SYS_getpid, 0, 0, 0));
+        fd = sys_openat(l->sys, name,
+                        O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW | O_NONBLOCK, 0600);
     }
-    l->log_device = status.st_dev;
-    l->log_inode = status.st_ino;
-}
-
-static void open_log(struct loader *l, const char *output)
-{
-    long fd = 2, high;
-
-    if (output && *output) {
-        size_t size = rimf_strlen(output) + sizeof ".-9223372036854775808";
-        char *name = rimf_heap_alloc(&l->heap, size);
-
-        if (name)
-            rimf_format(name, size, "%s.%ld", output, SYS3(l->sys, SYS_getpid, 0, 0, 0));
-        /* In /tmp somebody else may have left a link there, or a FIFO without a reader.
-         * The lines hold addresses, which are nobody else's business. */
-        fd = name ? sys_openat(l->sys, name,
-                               O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY |
-                                   O_NOFOLLOW | O_NONBLOCK,
-                               0600)
-                  : -ENOMEM;
-        rimf_heap_release(&l->heap, name);
-        if (sys_failed(fd)) {
-            say(l->sys, 2, "mvld: cannot open the file of MVLD_DEBUG_OUTPUT\n");
-            return;
-        }
-    }
+    rimf_heap_release(&l->heap, name);
+    if (sys_failed(fd))
+        return fd;
     high = SYS3(l->sys, SYS_fcntl, fd, F_DUPFD_CLOEXEC, LOG_FD);
     if (high == -EINVAL) /* RLIMIT_NOFILE is lower */
         high = SYS3(l->sys, SYS_fcntl, fd, F_DUPFD_CLOEXEC, 3);
-    if (fd != 2)
-        sys_close(l->sys, (int)fd);
-    if (sys_failed(high))
-        return; /* standard error is closed, or descriptors are short */
-    l->log.fd = (int)high;
-    remember_log(l);
+    sys_close(l->sys, (int)fd);
+    return high;
+}
+
+/* Standard error is written to by its own number: a copy would keep the pipe of a daemon open, which closes
+ * its standard error and runs on. */
+static void open_log(struct loader *l, const char *output)
+{
+    long fd = output && *output ? open_output(l, output) : 2;
+
+    if (sys_failed(fd))
+        say(l->sys, 2, "mvld: cannot open the file of MVLD_DEBUG_OUTPUT\n");
+    else
+        rimf_log_start(&l->log, (int)fd);
 }
 
 /* The path becomes a name in the link map, and a program may write over its
@@ -215,17 +203,4 @@ void knobs_read(struct loader *l)
     if (knobs->unknown)
         rimf_log(&l->log, MVLD_LOG_WARNING, "MVLD=%s means nothing; try MVLD=off",
                  knobs->unknown);
-}
-
-/* The program may close all descriptors and open its own: a line of ours must
- * not land in one of its files. */
-void log_guard(struct loader *l)
-{
-    struct stat status;
-
-    if (l->log.fd < 0)
-        return;
-    if (sys_failed(SYS3(l->sys, SYS_fstat, l->log.fd, &status, 0)) ||
-        status.st_dev != l->log_device || status.st_ino != l->log_inode)
-        l->log.fd = -1;
 }

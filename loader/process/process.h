@@ -32,8 +32,6 @@ struct knobs {
 
 void knobs_read(struct loader *);
 void say_and_exit(const struct rimf_sys *, const char *text) __attribute__((noreturn));
-/* Stops logging when the file behind the descriptor is not the one of the start. */
-void log_guard(struct loader *);
 
 /* ---- auditor.c --------------------------------------------------------------------------- */
 

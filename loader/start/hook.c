@@ -128,7 +128,6 @@ static void first_event(struct loader *l)
 
 void loader_event(struct loader *l)
 {
-    log_guard(l);
     if (l->debug_musl)
         l->debug = *l->debug_musl;
     if (!l->debug)

@@ -264,7 +264,6 @@ uintptr_t loader_init(struct loader *l, size_t index)
         chunk = chunk->next;
     slot = &chunk->slots[index];
     own = slot->own ? slot->map->l_addr + slot->own->d_un.d_ptr : (uintptr_t)loader_no_init;
-    log_guard(l);
     release_all(l);
     objects_relocated(l);
     return own;

@@ -74,17 +74,6 @@ static int ask(struct loader *l, int fd, const char *name, uint32_t flags, const
     return error;
 }
 
-/* A program that is refused must not start without a reason that somebody can read. */
-static void say(struct loader *l)
-{
-    char line[600];
-
-    if (rimf_log_enabled(&l->log, MVLD_LOG_WARNING))
-        return; /* it stands among the lines of MVLD_DEBUG */
-    sys_write(l->sys, 2, line,
-              rimf_format(line, sizeof line, "ERROR: mvld: %s\n", rimf_api()->last_error(l->image)));
-}
-
 static __attribute__((noreturn)) void refuse_start(struct loader *l, const char *why)
 {
     char line[600];
@@ -146,8 +135,8 @@ int mapstage_file(struct loader *l, const struct mmap_call *c, size_t length)
     name = mapped_name(l, c);
     error = ask(l, (int)c->fd, name ? name : "a file", 0, &st);
     rimf_heap_release(&l->heap, name);
-    if (error && !l->started)
-        say(l);
+    if (error) /* of which the host loader says only that the object cannot be mapped */
+        say_error(l, rimf_api()->last_error(l->image));
     l->mapstage.last = identity;
     l->mapstage.passed = !error;
     return error ? -EACCES : 0;

@@ -166,17 +166,6 @@ static void begin(struct loader *l, uintptr_t at, size_t length, size_t offset)
     r->phnum = eh->e_phnum;
 }
 
-/* By a pass: it comes before the libraries whose symbols it is to interpose. */
-static int is_brought(const struct loader *l, const char *name)
-{
-    const char *library;
-
-    for (size_t i = 0; (library = pipeline_library(l->pipeline, i)); i++)
-        if (rimf_streq(library, name))
-            return 1;
-    return 0;
-}
-
 /* A segment of an object's file lies at `at`; with `first`, its first. */
 void relocatestage_mapped(struct loader *l, uintptr_t at, const struct mmap_call *c, int first)
 {
@@ -196,7 +185,8 @@ void relocatestage_mapped(struct loader *l, uintptr_t at, const struct mmap_call
     *source = (struct rimf_source){.name = name, .bias = r->bias, .phdr = r->phdr, .phnum = r->phnum,
                                    .dynamic = dynamic_of(r->phdr, r->phnum, r->bias),
                                    .flags = r->n == 1 ? MVLD_OBJECT_MAIN : 0,
-                                   .room = is_brought(l, name) ? MVLD_SYMBOLS_MAX : 0};
+                                   /* It comes before the libraries whose symbols it is to interpose. */
+                                   .room = pipeline_brings(l->pipeline, name) ? MVLD_SYMBOLS_MAX : 0};
     if (update(l, &change) || change.n_added != 1) {
         r->n--;
     } else {

@@ -48,18 +48,15 @@ static const char *why_of(struct loader *l, const char *name)
     return why;
 }
 
-/* A program that has closed standard error may have a file of its own there. */
 static void say_hidden(struct loader *l, const char *name, const char *what, const char *why)
 {
-    struct stat status;
     char line[600];
     size_t n = rimf_format(line, sizeof line, "WARNING: mvld: %s writes to slots of the GOT, but some calls of %s "
                            "stay direct (%s): it sees too few; run the program with MVLD=off\n", name, what, why);
 
     n = n < sizeof line ? n : sizeof line - 1;
     rimf_log(&l->log, MVLD_LOG_WARNING, "%s", line);
-    if (!sys_failed(SYS3(l->sys, SYS_fstat, 2, &status, 0)) && (status.st_mode & S_IFMT) != S_IFREG)
-        say_line(l, line, n);
+    say_line(l, line, n);
 }
 
 static void restore(struct loader *l, const char *name)

@@ -180,6 +180,7 @@ static void prepare(struct loader *l)
         l->arena.end = 0;
         return;
     }
+    pipeline_on_crash(l->pipeline, l->sys, say_error, l);
     place_finish(l);
     layout_choose(l);
     mapstage_start(l);

@@ -61,13 +61,32 @@ static void say_in_the_way(char *said, size_t size, const char *path, int error,
     rimf_format(said, size, "%s: %s (error %d): remove what is there, if it is not needed", path, why, -error);
 }
 
+/* Of the program's objects one of which a pass wanted the analysis and got none, or NULL.  A snapshot without it
+ * would stay, and look as good as one with it, until somebody has it made anew. */
+static const char *find_unanalysed(const struct loader *l)
+{
+    for (size_t i = 0; i < rimf_api()->object_count(l->image); i++) {
+        const struct mvld_object *object = rimf_api()->object_at(l->image, i);
+
+        if (rimf_analysis_key(object) == ANALYSIS_LACKS && !(object->flags & MVLD_OBJECT_VDSO) &&
+            !pipeline_brings(l->pipeline, object->name))
+            return object->name;
+    }
+    return NULL;
+}
+
 static int write_snapshot(struct loader *l, struct store_plan *plan, char *said, size_t size)
 {
     struct store_place *place = &plan->place;
     char new[STORE_PLACE_MAX + sizeof CACHE_UNFINISHED];
-    const char *why;
+    const char *unanalysed = find_unanalysed(l), *why;
     int error;
 
+    if (unanalysed && !l->knobs.snapshot) {
+        rimf_format(said, size, "%s has no analysis that fits: `mvld enable PROGRAM' makes it, and the snapshot",
+                    unanalysed);
+        return -ENODATA;
+    }
     if (!plan->made) {
         rimf_format(said, size, "out of memory");
         return -ENOMEM;
@@ -91,7 +110,11 @@ static int write_snapshot(struct loader *l, struct store_plan *plan, char *said,
     plan->made->launch_key = l->snapshot.launch_key;
     error = rimf_manifest_write(l->image, new, plan->made);
     if (error) {
-        rimf_format(said, size, "%s", rimf_api()->last_error(l->image));
+        const char *lacks = error == -ENODATA ? unanalysed : NULL;
+
+        rimf_format(said, size, "%s%s%s%s", rimf_api()->last_error(l->image),
+                    lacks ? ": `mvld analyze' comes first, " : "", lacks ? lacks : "",
+                    lacks ? " has no analysis that fits" : "");
     } else if ((error = put_in_place(l, place, new, &why))) {
         say_in_the_way(said, size, place->folder, error, why);
     } else {

@@ -10,8 +10,8 @@
  *     +--------+-----------+----------+-------+-------+------------+-------------+
  *     | header | directory | segments | units | calls | references | jump tables |
  *     +--------+-----------+----------+-------+-------+------------+-------------+
- *     | frames | frame fixes | branches | fixed | gap | symbols | names |
- *     +--------+-------------+----------+-------+-----+---------+-------+
+ *     | frames | frame fixes | branches | fixed | path | gap | symbols | names |
+ *     +--------+-------------+----------+-------+------+-----+---------+-------+
  *
  * Little-endian; all addresses are 32-bit and as linked (add the object's bias); all
  * tables are sorted by address and have entries of one size.  The tables stand in the
@@ -83,7 +83,7 @@ struct rimf_sys;
 
 #define ANALYSIS_MAGIC "MVLDside"
 #define ANALYSIS_VERSION 6u     /* of the format, and of what is proven; another one is not read */
-#define ANALYSER_VERSION 10u   /* of `mvld analyze`; counts up when results change */
+#define ANALYSER_VERSION 11u   /* of `mvld analyze`; counts up when results change */
 #define ANALYSIS_BUILD_ID_MAX 64u
 #define ANALYSIS_TABLES_MAX 32u
 #define ANALYSIS_SIZE_MAX (1ul << 30)
@@ -105,6 +105,8 @@ enum analysis_kind { /* of a table */
     ANALYSIS_SYMBOLS, /* Elf64_Sym, the first empty: functions in movable units; values count from where
                       * the first such unit starts, sections are ANALYSIS_SYMBOLS_IN */
     ANALYSIS_NAMES,   /* bytes: their strings */
+    ANALYSIS_PATH,    /* bytes: where the file lay, with a 0 at the end; for people, and for who removes
+                       * analyses of files that are gone.  It stands before the gap */
     ANALYSIS_KINDS
 };
 #define ANALYSIS_WANT(kind) (1u << (kind))
@@ -337,6 +339,14 @@ struct analysis_symbols {
     uint64_t symbols, symbols_size, names, names_size;
 };
 int analysis_symbols(const struct analysis *, struct analysis_symbols *);
+/* Where the file lay that was analysed, or NULL: it does not say. */
+const char *analysis_path_of(const struct analysis *);
+/* Tells one analysis of an object from another one, also of the same file. */
+#define ANALYSIS_LACKS 1u /* no key: it was asked for one, and there was none that could be used */
+static inline uint32_t analysis_key(const struct analysis_header *header)
+{
+    return (uint32_t)header->checksum | 2u;
+}
 /* 1 when the analysis is of an object with this build-id. */
 int analysis_is_of(const struct analysis *, const void *build_id, size_t size);
 

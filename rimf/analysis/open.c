@@ -72,6 +72,7 @@ static uint32_t entry_size(uint32_t kind)
         sizeof(uint64_t),
         sizeof(Elf64_Sym),
         1,
+        1,
     };
 
     return kind < ANALYSIS_KINDS ? sizes[kind] : 0;
@@ -119,13 +120,25 @@ int analysis_symbols(const struct analysis *s, struct analysis_symbols *out)
     return 1;
 }
 
-/* ---- opening ------------------------------------------------------------------- */
-
 static int is_whole(const struct analysis_header *header, const struct analysis_table *table)
 {
     return table->checksum == rimf_hash((const uint8_t *)header + table->offset,
                                            padded(table->count * table->entry_size));
 }
+
+const char *analysis_path_of(const struct analysis *s)
+{
+    const struct analysis_table *found[ANALYSIS_KINDS] = {NULL}, *table;
+    const char *path;
+
+    if (check_directory(s->header, found) || !(table = found[ANALYSIS_PATH]) || !table->count ||
+        !is_whole(s->header, table))
+        return NULL;
+    path = (const char *)s->header + table->offset;
+    return path[table->count - 1] ? NULL : path;
+}
+
+/* ---- opening ------------------------------------------------------------------- */
 
 /* Points the view's pointer and count at a table, once its checksum is right. */
 static const char *take_table(const struct analysis_header *header, const struct analysis_table *table,

@@ -194,9 +194,13 @@ static unsigned sum_of(const uint8_t *code, const struct instruction *i, unsigne
 static int adds_entry(struct follower *f, const uint8_t *code, const struct instruction *i)
 {
     unsigned x, y, sum = sum_of(code, i, &x, &y);
-    const struct value *one = &f->now[x], *other = &f->now[y];
+    const struct value *one, *other;
 
-    if (sum == 16 || one->table != other->table ||
+    if (sum == 16)
+        return 0;
+    one = &f->now[x];
+    other = &f->now[y];
+    if (one->table != other->table ||
         !((is_certain(one, HELD_ADDRESS) && is_certain(other, HELD_ENTRY)) ||
           (is_certain(one, HELD_ENTRY) && is_certain(other, HELD_ADDRESS))))
         return 0;

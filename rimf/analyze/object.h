@@ -40,6 +40,7 @@ struct function {
 };
 
 struct object {
+    const char *path; /* by which it is analysed, or NULL: the analysis does not say */
     const uint8_t *file;
     size_t size;
     struct file_id identity; /* all 0: what it was does not tell it from other files */

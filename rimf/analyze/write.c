@@ -140,6 +140,7 @@ void *analysis_make(struct analyser *a, size_t *size)
              a->frame_fixes.n},
             {ANALYSIS_BRANCHES, sizeof(struct analysis_branch), a->branches.at, a->branches.n},
             {ANALYSIS_FIXED_CODE, sizeof(struct analysis_fixed), a->fixed.at, a->fixed.n},
+            {ANALYSIS_PATH, 1, a->object.path, a->object.path ? strlen(a->object.path) + 1 : 0},
             {ANALYSIS_GAP, sizeof(uint64_t), NULL, 0},
             {ANALYSIS_SYMBOLS, sizeof(Elf64_Sym), a->symbols.at, a->symbols.n},
             {ANALYSIS_NAMES, 1, a->names.at, a->names.n},

@@ -13,8 +13,34 @@
 
 #include <errno.h>    /* numbers only */
 #include <sys/mman.h> /* numbers only */
+#include <sys/stat.h>
 
 #define LINE_ON_STACK 512
+
+static int look(const struct rimf_log *log, struct stat *status)
+{
+    return sys_failed(SYS3(log->sys, SYS_fstat, log->fd, status, 0)) ? -1 : 0;
+}
+
+void rimf_log_start(struct rimf_log *log, int fd)
+{
+    struct stat status;
+
+    log->fd = fd;
+    if (look(log, &status)) {
+        log->fd = -1;
+        return;
+    }
+    log->device = status.st_dev;
+    log->inode = status.st_ino;
+}
+
+static int is_same_file(const struct rimf_log *log)
+{
+    struct stat status;
+
+    return !log->inode || (!look(log, &status) && status.st_dev == log->device && status.st_ino == log->inode);
+}
 
 int rimf_log_enabled(const struct rimf_log *log, uint32_t category)
 {
@@ -60,7 +86,7 @@ void rimf_vlog(const struct rimf_log *log, uint32_t category, const char *format
     long pid, page;
     size_t n;
 
-    if (!rimf_log_enabled(log, category))
+    if (!rimf_log_enabled(log, category) || !is_same_file(log))
         return;
     pid = SYS3(log->sys, SYS_getpid, 0, 0, 0);
     va_copy(again, args);

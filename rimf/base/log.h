@@ -15,7 +15,12 @@ struct rimf_log {
     const struct rimf_sys *sys;
     int fd;              /* -1: nowhere */
     uint32_t categories; /* enum mvld_log_category, or-ed */
+    uint64_t device, inode; /* of the file behind `fd`; inode 0: not compared */
 };
+
+/* Lines go to `fd`, as long as it is the file that it is now.  The program may close all descriptors and
+ * open its own: no line is written into one of its files. */
+void rimf_log_start(struct rimf_log *, int fd);
 
 int rimf_log_enabled(const struct rimf_log *, uint32_t category);
 /* "     <pid>:\t<text>\n", in the manner of LD_DEBUG. */

@@ -99,6 +99,8 @@ static const char *const stages[] = {"none", "map", "relocate", "run"};
 void rimf_image_set_stage(struct mvld_image *image, enum rimf_stage stage)
 {
     image->stage = stage;
+    if (stage != RIMF_STAGE_NONE) /* what is said now is of this stage, and of this pass */
+        image->error[0] = '\0';
 }
 
 int rimf_only_in(struct mvld_image *image, enum rimf_stage stage, const char *who)

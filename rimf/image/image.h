@@ -106,6 +106,9 @@ void rimf_image_watch_end(struct mvld_image *);
 void rimf_image_set_unplaced(const struct mvld_object *);
 /* Unmaps analyses that were read; asked again, they are read again. */
 void rimf_image_close_analyses(struct mvld_image *);
+/* Until then: which analysis passes read of the object (analysis_key).  ANALYSIS_LACKS: one of them asked, and
+ * there is none that can be used; 0: nobody asked, or there can be none. */
+uint32_t rimf_analysis_key(const struct mvld_object *);
 
 /* Why calls must keep their way through PLT and GOT: auditor of mvld/pass.h.  The
  * sentence must outlive the image. */

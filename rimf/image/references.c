@@ -30,6 +30,7 @@ struct opened_analysis {
     struct analysis_file file;
     uint32_t *index; /* of its units, or NULL */
     const char *why; /* why there is none, or NULL */
+    uint32_t key;    /* rimf_analysis_key */
 };
 
 void rimf_image_set_analyses(struct mvld_image *image, const struct analysis_place *places,
@@ -176,7 +177,17 @@ static struct opened_analysis *analysis_of(struct mvld_image *image, struct rimf
     object->analysis = rimf_heap_alloc(&image->heap, sizeof *object->analysis);
     if (object->analysis)
         object->analysis->why = open_analysis(image, object, &object->analysis->file);
+    if (object->analysis && object->public.build_id && !(object->public.flags & MVLD_OBJECT_OPAQUE))
+        object->analysis->key = object->analysis->why ? ANALYSIS_LACKS
+                                                      : analysis_key(object->analysis->file.view.header);
     return object->analysis;
+}
+
+uint32_t rimf_analysis_key(const struct mvld_object *object)
+{
+    const struct rimf_object *own = rimf_object_of(object);
+
+    return own->analysis ? own->analysis->key : 0;
 }
 
 void rimf_image_close_analyses(struct mvld_image *image)
@@ -223,6 +234,7 @@ static const struct analysis *open_more(struct mvld_image *image, struct rimf_ob
     if (wanted & ~analysis->file.view.opened &&
         analysis_open_more(&analysis->file.view, wanted, &analysis->why)) {
         analysis_unmap(&analysis->file, image->sys);
+        analysis->key = ANALYSIS_LACKS;
         *why = analysis->why;
         return NULL;
     }

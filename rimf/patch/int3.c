@@ -42,17 +42,9 @@
 
 #define SIGTRAP 5
 #define TRAP_BY_KERNEL 0x80 /* si_code SI_KERNEL: an instruction, not a kill(2) */
-#define SIG_DEFAULT ((void *)0)
 #define SIG_IGNORE ((void *)1)
-#define FLAG_SIGINFO 4u
-#define FLAG_RESTORER 0x04000000u
 #define FLAG_ONSTACK 0x08000000u
 #define FLAG_NODEFER 0x40000000u
-#define FLAG_RESETHAND 0x80000000u
-
-struct trap_info { /* the head of siginfo_t */
-    int32_t signal, error, code;
-};
 
 /* The batch that is being written.  The handler has no other way to find it. */
 static struct {
@@ -66,7 +58,7 @@ static struct {
 
 /* mov $15, %eax    b8 0f 00 00 00     rt_sigreturn
  * syscall          0f 05 */
-__attribute__((naked)) static void restorer(void)
+__attribute__((naked)) void patch_restorer(void)
 {
     __asm__("mov $15, %eax; syscall");
 }
@@ -144,7 +136,7 @@ static int wait_for(uintptr_t site)
 }
 
 /* As if the kernel had delivered the signal to the application's action. */
-static void hand_on(int signal, struct trap_info *info, ucontext_t *context)
+static void hand_on(int signal, struct patch_siginfo *info, ucontext_t *context)
 {
     const struct rimf_sys *sys = live.sys;
     struct patch_action theirs = live.before;
@@ -173,7 +165,7 @@ static void hand_on(int signal, struct trap_info *info, ucontext_t *context)
 /* Somebody sent a SIGTRAP to the thread that commits, and the application's handler could meet a
  * breakpoint, which only that thread can take away: it is sent again, and stays blocked until the
  * commit is over (patch_signals_back). */
-static int put_off(struct trap_info *info, ucontext_t *context)
+static int put_off(struct patch_siginfo *info, ucontext_t *context)
 {
     int32_t self = (int32_t)SYS3(live.sys, SYS_gettid, 0, 0, 0);
 
@@ -185,7 +177,7 @@ static int put_off(struct trap_info *info, ucontext_t *context)
     return 1;
 }
 
-static void on_trap(int signal, struct trap_info *info, ucontext_t *context)
+static void on_trap(int signal, struct patch_siginfo *info, ucontext_t *context)
 {
     uintptr_t site = (uintptr_t)context->uc_mcontext.gregs[REG_RIP] - 1;
     int ours;
@@ -224,7 +216,7 @@ static int install(struct mvld_batch *b)
      * SIGTRAP blocked.  Of signals that are not blocked it has none (patch_int3). */
     const struct patch_action ours = {(void *)on_trap,
                                 FLAG_SIGINFO | FLAG_RESTORER | FLAG_ONSTACK,
-                                (void *)restorer, ~PATCH_SYNCHRONOUS};
+                                (void *)patch_restorer, ~PATCH_SYNCHRONOUS};
 
     struct patch_action was;
     int r;

@@ -249,6 +249,19 @@ struct patch_action { /* struct sigaction as the kernel knows it */
     void *restorer;
     uint64_t mask;
 };
+#define SIG_DEFAULT ((void *)0)
+#define FLAG_SIGINFO 4u
+#define FLAG_RESTORER 0x04000000u
+#define FLAG_RESETHAND 0x80000000u
+
+struct patch_siginfo { /* the head of siginfo_t */
+    int32_t signal, error, code;
+};
+
+/* Where a handler returns to (patch/int3.c). */
+void patch_restorer(void);
+/* The one of patch/crash.c, which runs nothing of the program's. */
+int patch_is_crash_handler(const void *handler);
 
 /* All other signals off for this thread, and back. */
 int patch_signals_off(const struct rimf_sys *, uint64_t *before);
@@ -258,6 +271,8 @@ void patch_signals_back(const struct rimf_sys *, const uint64_t *before);
 int patch_handlers_may_run(const struct rimf_sys *, uint64_t signals);
 /* 1: no other thread, nor another process in the same address space. */
 int patch_alone(const struct rimf_sys *);
+/* 1: no other thread.  Asked by a call that the host loader makes too. */
+int patch_single_thread(const struct rimf_sys *);
 /* 0: mprotect may take a page from RW- to R-X, as far as can be known. */
 int patch_mprotect_allowed(struct rimf_patcher *);
 /* 1: this is a child of fork that has not committed yet. */

@@ -32,7 +32,7 @@ static int is_handled(const struct rimf_sys *sys, int signal)
     struct patch_action action;
 
     return SYS6(sys, SYS_rt_sigaction, signal, 0, &action, 8, 0, 0) ||
-           (uintptr_t)action.handler > 1;
+           ((uintptr_t)action.handler > 1 && !patch_is_crash_handler(action.handler));
 }
 
 int patch_handlers_may_run(const struct rimf_sys *sys, uint64_t of)
@@ -43,6 +43,13 @@ int patch_handlers_may_run(const struct rimf_sys *sys, uint64_t of)
     return 0;
 }
 
+int patch_single_thread(const struct rimf_sys *sys)
+{
+    struct stat st;
+
+    return SYS6(sys, SYS_newfstatat, AT_FDCWD, "/proc/self/task", &st, 0, 0, 0) == 0 && st.st_nlink == 3;
+}
+
 /* unshare(2) of memory, signal handlers and thread group does nothing in a
  * process that shares its memory with nobody, and fails in any other: the
  * kernel's own answer, and it counts vfork's parent and bare CLONE_VM too.
@@ -51,15 +58,9 @@ int patch_handlers_may_run(const struct rimf_sys *sys, uint64_t of)
  * While the answer is used, signals are blocked, so this thread starts none. */
 int patch_alone(const struct rimf_sys *sys)
 {
-    struct stat st;
     long r = SYS3(sys, SYS_unshare, CLONE_VM | CLONE_SIGHAND | CLONE_THREAD, 0, 0);
 
-    if (r == 0)
-        return 1;
-    if (r == -EINVAL)
-        return 0;
-    r = SYS6(sys, SYS_newfstatat, AT_FDCWD, "/proc/self/task", &st, 0, 0, 0);
-    return r == 0 && st.st_nlink == 3;
+    return r == 0 || (r != -EINVAL && patch_single_thread(sys));
 }
 
 /* A page that is executable already is asked to become so: nothing changes, but

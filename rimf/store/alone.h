@@ -41,7 +41,7 @@ const struct rimf_object *rimf_alone_program(const struct mvld_image *);
  * now; the others are counted then.  Or NULL, with a sentence in *why: it has no analysis. */
 const struct analysis_call *rimf_alone_calls(struct mvld_image *, struct rimf_object *,
                                             size_t *n, const char **why);
-/* Is there one of the object that agrees with its edit? */
+/* Is there one of the object that agrees with its edit, made with the same analysis? */
 int rimf_alone_exists(struct mvld_image *, struct rimf_object *, uint64_t key);
 
 #endif

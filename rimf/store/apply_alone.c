@@ -230,11 +230,13 @@ static int find_any(struct mvld_image *image, const struct rimf_object *object, 
 int rimf_alone_exists(struct mvld_image *image, struct rimf_object *object, uint64_t key)
 {
     struct manifest_file file;
-    int exists = object->identified && !find_overlay(image, object, key, &file, 0);
+    int exists = object->identified && !find_overlay(image, object, key, &file, 0), same;
 
-    if (exists)
-        manifest_unmap(&file, image->sys);
-    return exists;
+    if (!exists)
+        return 0;
+    same = file.view.objects[0].analysis == rimf_analysis_key(&object->public);
+    manifest_unmap(&file, image->sys);
+    return same;
 }
 
 /* ---- laying it over ------------------------------------------------------------------ */

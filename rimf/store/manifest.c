@@ -109,7 +109,7 @@ static const char *check_object(const struct manifest *m, const struct manifest_
         return "an overlay is too large";
     if (o->distance % (int64_t)RIMF_PAGE || (o->first | o->length) % RIMF_PAGE || !o->length != !has_file)
         return "an object lies at no page";
-    if (o->flags & ~(MANIFEST_UNPLACED | MANIFEST_SINGLES) || o->zero)
+    if (o->flags & ~(MANIFEST_UNPLACED | MANIFEST_SINGLES))
         return "an object has a property that is not known";
     if (o->flags & MANIFEST_UNPLACED ? o->distance || has_overlay : !has_file)
         return "an object that is unplaced has a place, or another has none";

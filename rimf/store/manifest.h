@@ -44,6 +44,8 @@
  *     tunables) need not be known: what it decided is compared;
  *   - nobody traces the process: a debugger's breakpoints are in the text that would be covered;
  *   - the overlay is the file that was written, of root or of the user (cache.h).
+ * With which analyses it was made (`analysis`) is no question: a snapshot that lacks one is right, and slower.  It
+ * is for who makes snapshots anew.
  * A text is laid over the text of the same object, and no object moves.  So a text that is laid is right, whether
  * the next one can be or not: its direct calls lead to places that are the same in either.
  *
@@ -135,7 +137,7 @@
 #else
 #define MANIFEST_BYTES
 #endif
-#define MANIFEST_VERSION 2u
+#define MANIFEST_VERSION 3u
 #define MANIFEST_SIZE_MAX (64ul << 20)
 #define MANIFEST_OBJECTS_MAX 4096u
 #define MANIFEST_SYSTEM_FOLDER "/var/cache/mvld/snapshots"
@@ -212,7 +214,8 @@ struct manifest_object { /* at the start in the order of the link map; [0] is th
     uint32_t flags;
     uint32_t first, length; /* its memory, as linked; whole pages */
     uint32_t n_words;       /* later: of the words those that it relies on, behind those of objects before */
-    uint32_t n_calls, zero; /* alone: so many are direct */
+    uint32_t n_calls;       /* alone: so many are direct */
+    uint32_t analysis;      /* rimf_analysis_key; no start looks at it */
 };
 
 struct manifest_text { /* ascending */

@@ -85,6 +85,7 @@ struct manifest_object *writer_object(struct writer *w, const struct rimf_object
         return out;
     out->file = object->identity;
     out->build_id = manifest_build_id(&object->public);
+    out->analysis = rimf_analysis_key(&object->public);
     out->first = (uint32_t)(rimf_page_down(object->public.start) - object->public.bias);
     out->length = (uint32_t)(rimf_page_up(object->public.end) - rimf_page_down(object->public.start));
     if (!out->flags)

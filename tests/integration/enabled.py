@@ -95,6 +95,16 @@ def upgraded(machine):
     check("replaced" in found["trouble"] and found["remedy"] == f"mvld enable {program}", f"status: {found}")
     did(found["remedy"].replace("mvld", machine.mvld, 1).split())
     check(machine.is_applied(program) and machine.status(program)["trouble"] is None, "enabled again")
+    plain = machine.program("plain")
+    did([machine.mvld, "set-interp", plain])
+    for path in program, plain:
+        machine.program("new").rename(path)
+    did([machine.mvld, "enable", "--stale"])
+    check(machine.is_applied(program) and machine.status(program)["trouble"] is None, "renewed with those that are stale")
+    check(plain.read_bytes() == Path("/bin/bash").read_bytes(), "a program that was never enabled is not")
+    was = program.stat()
+    check(did([machine.mvld, "enable", "--stale"]) == "" and program.stat() == was, "nothing is stale")
+    did([machine.mvld, "disable", plain])
     shutil.rmtree("/var/cache/mvld/snapshots")
     found = machine.status(program, trouble=True)
     check("no snapshot" in found["trouble"], f"status: {found}")
@@ -103,6 +113,55 @@ def upgraded(machine):
     check("gone" in found["trouble"] and found["remedy"] == f"mvld disable {program}", f"status: {found}")
     did([machine.mvld, "disable", program])
     check(did([machine.mvld, "status"]) == "", "status of nothing")
+
+
+LIBRARY = """#include <stdlib.h>
+__attribute__((noipa)) int ask(void) { return atoi("%d"); }
+"""
+
+
+def library_upgraded(machine):
+    """A library is replaced: the program starts with it at once, and no snapshot is left that lacks its analysis;
+    status names what mends it, and then all is as it was."""
+    library, program = machine.programs / "libown.so", machine.programs / "own"
+
+    def compile_library(answer):
+        new = machine.programs / "new.so"
+        subprocess.run(["gcc", "-O2", "-fno-builtin", "-shared", "-fPIC", "-Wl,--build-id", "-x", "c", "-", "-o", new],
+                       input=LIBRARY % answer, text=True, check=True)
+        new.rename(library)
+
+    def answers():
+        done = subprocess.run([program], env={"MVLD_DEBUG": "files"}, capture_output=True, text=True)
+        return done.returncode, ": applied" in done.stderr
+
+    compile_library(1)
+    subprocess.run(["gcc", "-O2", "-x", "c", "-", "-x", "none", "-o", program, library],
+                   input="int ask(void); int main(void) { return ask(); }", text=True, check=True)
+    did([machine.mvld, "enable", program])
+    before = machine.status(program)
+    check(answers() == (1, True) and before["code"] > 0, f"enabled: {answers()} {before}")
+    image, = Path("/var/cache/mvld/snapshots").glob("*-*")
+    check(list(image.glob("*-own")) and list(image.glob("*-libown.so")), "the program's own calls, and the library's")
+    for answer in 2, 3:
+        compile_library(answer)
+        for image in Path("/var/cache/mvld/snapshots").glob("*/manifest"):
+            os.utime(image, (1, 1))  # else it is too young to be made anew
+        for _ in range(2):
+            check(answers() == (answer, False), f"upgraded: {answers()}")
+        found = machine.status(program, trouble=True)
+        check("out of date" in found["trouble"] and found["remedy"] == f"mvld enable {program}", f"status: {found}")
+        did(found["remedy"].replace("mvld", machine.mvld, 1).split())
+        check(answers() == (answer, True) and machine.status(program)["code"] == before["code"],
+              f"enabled again: {answers()} {machine.status(program)}, not {before}")
+    # A snapshot that somebody had made without the analysis.
+    compile_library(4)
+    did([machine.mvld, "build", program])
+    check(answers() == (4, True), "built by hand")
+    found = machine.status(program, trouble=True)
+    check("without the analysis of " in found["trouble"] and found["remedy"] == f"mvld enable {program}", f"{found}")
+    did(found["remedy"].replace("mvld", machine.mvld, 1).split())
+    check(answers() == (4, True) and machine.status(program)["code"] == before["code"], "renewed")
 
 
 def refused(machine):

@@ -57,8 +57,10 @@ def use(source, prefix, libdir, sysconfdir, plugin_dir, folder):
                  f"{libdir}/libconcat.so.1",
                  f"{libdir}/mvld/passes/multiverse.so", f"{libdir}/mvld/passes/count.so",
                  f"{sysconfdir}/mvld/mvld.conf", f"{prefix}/share/man/man1/mvld.1",
-                 f"{prefix}/share/man/man3/multiverse.3"] + \
-            [f"{plugin_dir}/multiverse.so"] * with_plugin:
+                 f"{prefix}/share/man/man3/multiverse.3", f"{prefix}/share/doc/mvld/LICENSE",
+                 f"{prefix}/share/bash-completion/completions/mvld", f"{prefix}/share/zsh/site-functions/_mvld",
+                 f"{prefix}/share/fish/vendor_completions.d/mvld.fish"] + \
+            [f"{plugin_dir}/multiverse.so", f"{prefix}/share/doc/mvld/gcc-plugin/COPYING"] * with_plugin:
         check(Path(f"{destination}{path}").exists(), f"{path} is not installed")
     check((destination / sysconfdir[1:] / "mvld" / "apps.d").is_dir(), "no apps.d")
     for hidden in support.BUILD, source:

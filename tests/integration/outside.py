@@ -72,7 +72,7 @@ class World:
         self.folder = folder
         root = folder / "root"
         did(["meson", "install", "-C", support.BUILD, "--no-rebuild", "--quiet", "--destdir", root])
-        self.include = Path(f"{root}{prefix}/include")
+        self.pkg_config = f"PKG_CONFIG_PATH={root}{libdir}/pkgconfig", f"PKG_CONFIG_SYSROOT_DIR={root}"
         self.mvld, self.loader = f"{root}{prefix}/bin/mvld", f"{root}{libdir}/ld-mvld.so.1"
         self.documentation = Path(f"{root}{prefix}/share/doc/mvld/passes")
         check((self.documentation / "README.md").exists(), "passes/README.md is not installed")
@@ -98,8 +98,8 @@ class World:
         check(source.exists() and text == source.read_text(),
               f"passes/README.md shows another {name}.c than is installed beside it")
         (self.folder / f"{name}.c").write_text(text)
-        words = self.command.replace("NAME", name).split()
-        did([*words, "-Wall", "-Wextra", "-Werror", "-I", self.include], cwd=self.folder)
+        command = self.command.replace("NAME", name) + " -Wall -Wextra -Werror"
+        did(["env", *self.pkg_config, "sh", "-c", command], cwd=self.folder)
 
     def run(self, name, options="", command=None, **more):
         config = f"[app]\nmatch = main\npasses = {name}\n[{name}]\n{options}"

@@ -4,6 +4,7 @@ says what it cannot analyse; and explains what stays.
 
 A failure means that passes find no analysis, a stale one, or that of another file.
 """
+import json
 import os
 import re
 import stat
@@ -120,6 +121,13 @@ with scratch() as folder:
     code, said, err = analyze("--output", folder / "blocked", library)
     equal((code, said), (1, ""), "a folder that cannot be made")
     contains(err, "cannot be written: ", "a folder that cannot be made")
+
+    code, said, err = analyze("--json", "--output", third, "--again", plain, library)
+    found = {result["file"]: result for result in json.loads(said)}
+    equal((code, found[str(plain)]["outcome"], found[str(plain)]["why"]), (1, "refused", "it has no build-id"), "--json")
+    equal((found[str(library)]["outcome"], found[str(library)]["why"]), ("written", None), "--json")
+    check(sum(found[str(library)]["functions"].values()) >= 2, f"--json: {found}")
+    equal(analyze("--json", "--explain", library)[0], 2, "of explanations there is no JSON")
 
     # Explanations.
     code, said, err = analyze("--explain", library)

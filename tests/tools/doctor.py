@@ -87,7 +87,7 @@ with scratch() as folder:
     if pool.exists():
         total, free = ((pool / f"{what}_hugepages").read_text().strip() for what in ("nr", "free"))
         contains(found["hugetlb 2048kB"]["text"], f"{total} pages, {free} free, ", "the pool's size")
-    contains(run(mvld, "doctor", env=quiet)[1], "_dl_debug_state", "as text")
+    contains(run(mvld, "doctor", "--all", env=quiet)[1], "_dl_debug_state", "as text")
 
     # Under PR_SET_MDWE the methods that make pages executable stop working, and
     # doctor, which tries them, says so.
@@ -185,6 +185,26 @@ with scratch() as folder:
           "a pass of another ABI, and a file that is none")
     contains(found["future.so"]["text"], "99", "its ABI")
 
-    equal(run(mvld, "doctor", "more")[0], 2, "an argument is wrong usage")
+    # Without --all, what is wrong comes first, in fifteen lines.
+    code, out, err = run(mvld, "doctor", "--passes", passes, env=quiet)
+    equal((code, out[:6], len(out.splitlines()) <= 15), (1, "  !!  ", True), "what is wrong is first")
+    contains(out, f"Passes, text.so: {passes}/text.so: ", "what is wrong")
+    check("_dl_debug_state" not in out, "what is right is not shown")
+    for i in range(20):
+        (passes / f"text-{i}.so").write_text("no pass\n")
+    lines = run(mvld, "doctor", "--passes", passes, env=quiet)[1].splitlines()
+    equal((len(lines), lines[0][:6], "more to mend" in lines[-1]), (15, "  !!  ", True), "much is wrong")
+    # Of what is absent: a folder that a stopped build has left, not a kind of page that this machine has not.
+    shutil.rmtree(passes)
+    kept = folder / "cache/mvld/snapshots"
+    (kept / ".new/0-half").mkdir(parents=True, exist_ok=True)
+    (kept.parent / "lock").touch()
+    code, out, err = run(mvld, "doctor", env=quiet)
+    if code == 0:
+        equal(out.splitlines()[0], "Nothing is wrong.", "what is said first")
+    contains(out, "snapshots of user: ", "what can be mended")
+    check("hugetlb" not in out.replace("concat.pages=hugetlb", ""), "what the machine lacks")
+
+    equal(run(mvld, "doctor", "--nonsense")[0], 2, "wrong usage")
     contains(run(mvld, "doctor", "--help")[1], "Usage: mvld doctor", "--help")
 finish()

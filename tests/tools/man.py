@@ -35,6 +35,12 @@ for subcommand in subcommands:
     equal((code, err), (0, ""), f"mvld {subcommand} --help")
     for option in set(re.findall(r"--[a-z0-9-]+", out)):
         contains(text["mvld.1"], option, f"mvld.1 on {subcommand}")
+    codes = re.findall(r"\d+", out.partition("Exit code: ")[2])
+    check("2" in codes, f"mvld {subcommand} --help says its exit codes")
+    statuses = pages["mvld.1"].read_text().partition(".Sh EXIT STATUS\n")[2].partition("\n.Sh ")[0]
+    entry = re.search(rf"^\.It Cm {subcommand}\n((?!\.It|\.El).*\n)*", statuses + "\n", re.M)
+    equal({*codes} - {"0", "2"} - {*re.findall(r"\d+", entry[0] if entry else "")}, set(),
+          f"exit codes of {subcommand} that mvld.1 does not have")
     section = re.split(rf"^\.Ss mvld {subcommand}$", pages["mvld.1"].read_text(), flags=re.M)
     for option in re.findall(r"^\.It Fl Fl (\S+)", re.split(r"^\.S[sh] ", section[-1], flags=re.M)[0], re.M):
         contains(out, f"--{option}", f"mvld {subcommand}, of which mvld.1 says that it is there")

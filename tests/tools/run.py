@@ -190,5 +190,10 @@ with scratch() as folder:
                              "/proc/self/exe")
     equal((code, out), (0, f"{folder}/readlink\n"), "/proc/self/exe")
     contains(err, "count: ", "its passes run")
+    # Nor does it load what only other subcommands need.
+    loaded = started("true", env={"LD_DEBUG": "files"})[2]
+    contains(loaded, "libc.so.6", "LD_DEBUG")
+    for library in "capstone", "libdw", "libelf":
+        check(library not in loaded, f"{library} is loaded for a start")
     contains(started("--help")[1], "Usage: mvld run", "--help")
 finish()

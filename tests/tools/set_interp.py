@@ -30,6 +30,22 @@ def interpreter(path):
     return re.search(r"program interpreter: (.*)\]", text).group(1)
 
 
+UPGRADE = """
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+int fsync(int fd)
+{
+    char aside[4096], path[4096];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    ssize_t n = readlink(path, aside, sizeof aside - 1);
+    if (n > 0 && (aside[n] = 0, rindex(aside, '/')) && __builtin_strstr(aside, ".mvld-"))
+        rename(getenv("NEW"), getenv("OLD"));
+    return fdatasync(fd);
+}
+"""
+
+
 def build(path, *options):
     """1 when this linker is there."""
     return not subprocess.run(["gcc", "-o", str(path), "-x", "c", "-", *options], input=SOURCE,
@@ -143,6 +159,22 @@ with scratch() as folder:
     data[0x400] ^= 1
     (folder / "changed").write_bytes(data)
     refused(folder / "changed", "changed after set-interp", "--restore")
+
+    # A package replaces the program while set-interp, or its way back, writes: the new one stays.
+    subprocess.run(["gcc", "-shared", "-fPIC", "-w", "-o", folder / "upgrade.so", "-x", "c", "-"], input=UPGRADE,
+                   text=True, check=True)
+    for options in (["--loader", long], ["--restore"]):
+        old, new = folder / "upgraded", folder / "new"
+        build(old)
+        shutil.copy("/bin/true", new)
+        if options == ["--restore"]:
+            equal(run(mvld, "set-interp", "--loader", long, old)[0], 0, "before its restoration")
+        code, out, err = run("env", f"LD_PRELOAD={folder}/upgrade.so", f"NEW={new}", f"OLD={old}", mvld, "set-interp",
+                             *options, old)
+        equal(code, 1, f"{options}: an upgrade meanwhile")
+        contains(err, "meanwhile, and stays", "the sentence")
+        check(old.read_bytes() == Path("/bin/true").read_bytes(), f"{options}: the upgrade is lost")
+        equal(sorted(folder.glob(".mvld-*")), [], f"{options}: what is left aside")
 
     # Through a symbolic link the file changes, not the link.
     link = folder / "link"

@@ -3,6 +3,7 @@
  * analyze.c: `mvld analyze`: makes analyses (rimf/analysis/analysis.h) of files.
  */
 #include "tools/analyze/analyze.h"
+#include "rimf/analyze/analyser.h"
 #include "rimf/base/cache.h"
 #include "tools/common/paths.h"
 #include "tools/common/tools.h"
@@ -29,23 +30,27 @@ static const char usage[] =
     "                     else $XDG_CACHE_HOME/mvld/analysis; without XDG_CACHE_HOME for root\n"
     "                     /var/cache/mvld/analysis, for others ~/.cache/mvld/analysis\n"
     "  --again            also files that have not changed\n"
+    "  --json             what became of each file, as JSON\n"
     "  --jobs N           so many files at once (the number of processors)\n"
     "  --explain          write nothing; say what stays, and why\n"
     "  --disassemble      the same, with the code at hand\n"
-    "  --help             this text\n";
+    "  --help             this text\n"
+    "\n"
+    "Exit code: 0; 1 when a file could not be analysed, or one that was named has no\n"
+    "build-id or no code; 2 for wrong usage.\n";
 
 struct wish {
     struct paths paths;
     const char *folder;
     unsigned jobs;
-    int again, all, explain, disassemble, help;
+    int again, all, explain, disassemble, json, help;
 };
 
 /* ---- results ------------------------------------------------------------------------ */
 
 struct tally {
     const struct wish *wish;
-    int progress; /* a line that is overwritten, on the terminal */
+    struct json *json;
     size_t done, outcomes[4];
     uint64_t code;
     uint64_t units[ANALYSIS_REASONS], bytes[ANALYSIS_REASONS], calls, references, jump_tables, size;
@@ -82,17 +87,39 @@ static void print_line(const struct result *r)
            units, units - r->units[ANALYSIS_PROVEN], r->bytes[ANALYSIS_PROVEN], bytes, r->calls);
 }
 
+static void json_result(struct json *j, const char *path, const struct result *r)
+{
+    static const char *const outcomes[] = {
+        [OUTCOME_WRITTEN] = "written", [OUTCOME_UP_TO_DATE] = "up to date", [OUTCOME_REFUSED] = "refused",
+        [OUTCOME_FAILED] = "failed"};
+
+    json_begin(j, NULL, '{');
+    json_string(j, "file", path);
+    json_string(j, "outcome", outcomes[r->outcome]);
+    json_string(j, "why", *r->why ? r->why : NULL);
+    json_begin(j, "functions", '{'); /* of what was written; by the reason why they stay */
+    for (int i = 0; i < ANALYSIS_REASONS; i++)
+        if (r->units[i])
+            json_unsigned(j, reason_words((enum analysis_reason)i), r->units[i]);
+    json_end(j, '}');
+    json_unsigned(j, "calls", r->calls);
+    json_unsigned(j, "references", r->references);
+    json_unsigned(j, "jump-tables", r->jump_tables);
+    json_end(j, '}');
+}
+
 static void done(void *cookie, const struct result *r)
 {
     struct tally *t = cookie;
     const char *path = t->wish->paths.at[r->index];
 
     add(t, r);
-    if (t->progress)
-        fputs("\r\033[K", stderr); /* an empty line again */
+    progress(NULL);
+    if (t->json)
+        json_result(t->json, path, r);
     if (r->outcome == OUTCOME_FAILED || (r->outcome == OUTCOME_REFUSED && !t->wish->all)) {
         complain("analyze", "%s: %s", path, r->why);
-    } else if (!t->wish->all) {
+    } else if (!t->wish->all && !t->json) {
         print_name(stdout, path);
         fputs(": ", stdout);
         if (r->outcome == OUTCOME_UP_TO_DATE)
@@ -100,8 +127,7 @@ static void done(void *cookie, const struct result *r)
         else
             print_line(r);
     }
-    if (t->progress)
-        fprintf(stderr, "[%zu/%zu] %.60s", t->done, t->wish->paths.n, path);
+    progress("[%zu/%zu] %.60s", t->done, t->wish->paths.n, path);
 }
 
 static void print_tally(const struct tally *t, double seconds)
@@ -153,7 +179,8 @@ static int parse(struct wish *wish, int argc, char **argv)
         {"program", required_argument, NULL, 'p'}, {"all", no_argument, NULL, 'a'},
         {"output", required_argument, NULL, 'o'},  {"again", no_argument, NULL, 'g'},
         {"jobs", required_argument, NULL, 'j'},    {"explain", no_argument, NULL, 'e'},
-        {"disassemble", no_argument, NULL, 'd'},   {"help", no_argument, NULL, 'h'},
+        {"disassemble", no_argument, NULL, 'd'},   {"json", no_argument, NULL, 'n'},
+        {"help", no_argument, NULL, 'h'},
         {0}};
     int c;
 
@@ -172,6 +199,7 @@ static int parse(struct wish *wish, int argc, char **argv)
             break;
         case 'e': wish->explain = 1; break;
         case 'd': wish->explain = wish->disassemble = 1; break;
+        case 'n': wish->json = 1; break;
         case 'h': wish->help = 1; return TOOL_OK;
         default: return TOOL_USAGE;
         }
@@ -180,9 +208,10 @@ static int parse(struct wish *wish, int argc, char **argv)
         paths_add(&wish->paths, argv[i]);
     if (wish->all)
         paths_of_system(&wish->paths);
-    if (!wish->paths.n)
+    int wrong = !wish->paths.n || (wish->json && wish->explain);
+    if (wrong)
         fputs(usage, stderr);
-    return wish->paths.n ? TOOL_OK : TOOL_USAGE;
+    return wrong ? TOOL_USAGE : TOOL_OK;
 }
 
 static int explain_all(const struct wish *wish)
@@ -205,15 +234,20 @@ static double now(void)
 
 static int analyse_all(const struct wish *wish)
 {
-    struct tally tally = {.wish = wish, .progress = wish->all && isatty(STDERR_FILENO)};
+    struct json json = {.to = stdout};
+    struct tally tally = {.wish = wish, .json = wish->json ? &json : NULL};
     struct jobs jobs = {.paths = &wish->paths, .folder = wish->folder, .at_once = wish->jobs,
                         .again = wish->again, .done = done, .cookie = &tally};
     double start = now();
 
+    if (wish->json)
+        json_begin(&json, NULL, '[');
+    progress("[0/%zu] %.60s", wish->paths.n, wish->paths.at[0]);
     jobs_run(&jobs);
-    if (tally.progress)
-        fputs("\r\033[K", stderr);
-    if (wish->all)
+    progress(NULL);
+    if (wish->json)
+        json_end(&json, ']');
+    else if (wish->all)
         print_tally(&tally, now() - start);
     return tally.outcomes[OUTCOME_FAILED] || (!wish->all && tally.outcomes[OUTCOME_REFUSED])
                ? TOOL_FAILED

@@ -76,7 +76,9 @@ static void analyse(const struct jobs *jobs, const char *path, struct result *r)
 {
     struct analyser a = {0};
     int failed = object_open(&a.object, path);
+    char *real = realpath(path, NULL);
 
+    a.object.path = real;
     r->outcome = OUTCOME_REFUSED;
     if (!failed && !a.object.build_id_size)
         failed = object_fail(&a.object, "it has no build-id");
@@ -96,6 +98,7 @@ static void analyse(const struct jobs *jobs, const char *path, struct result *r)
     if (failed)
         memcpy(r->why, a.object.error, sizeof r->why);
     analyser_free(&a);
+    free(real);
 }
 
 /* ---- all of them -------------------------------------------------------------------------- */

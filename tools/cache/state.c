@@ -16,6 +16,18 @@
 #include <string.h>
 #include <unistd.h>
 
+static long read_quietly(const struct rimf_sys *sys, long nr, long a, long b, long c, long d, long e, long f)
+{
+    long result = -EPERM; /* the file is another user's */
+
+    (void)sys;
+    if (nr == SYS_openat && !(c & O_CREAT))
+        result = rimf_syscall(nr, a, b, c | O_NOATIME, d, e, f);
+    return result == -EPERM ? rimf_syscall(nr, a, b, c, d, e, f) : result;
+}
+
+const struct rimf_sys cache_reader = {read_quietly};
+
 /* ---- whether a program would start from it ---------------------------------------- */
 
 char *cached_other_file(const char *name, const struct file_id *file)
@@ -39,7 +51,7 @@ static char *other_file(const struct manifest *m, int alone)
         if (why)
             return why;
     }
-    read = manifest_other_read(m, &rimf_sys_kernel);
+    read = manifest_other_read(m, &cache_reader);
     return read ? must_print("%s%s is another file now", read, alone ? "" : ", which a pass read,") : NULL;
 }
 
@@ -180,7 +192,7 @@ static int open_written(const struct manifest_file *file, const char *name,
                         const struct file_id *written, char **why)
 {
     const char *wrong;
-    long fd = manifest_open_part(file, &rimf_sys_kernel, name, written, &wrong);
+    long fd = manifest_open_part(file, &cache_reader, name, written, &wrong);
 
     if (fd < 0)
         *why = must_print("%s: %s", name, wrong);
@@ -284,7 +296,7 @@ static const char *map_folder(struct cached *c)
     const char *wrong = NULL;
     char *name = must_print("%s/" MANIFEST_FILE, c->path);
 
-    if (manifest_map_start(&c->file, &rimf_sys_kernel, c->path, geteuid(), &wrong))
+    if (manifest_map_start(&c->file, &cache_reader, c->path, geteuid(), &wrong))
         c->state = is_of_other_version(name, 0) ? CACHE_OF_OTHER_MVLD : CACHE_DAMAGED;
     else
         wrong = NULL;
@@ -296,7 +308,7 @@ static const char *map_alone(struct cached *c)
 {
     const char *wrong = "it has no tables";
     struct stat st;
-    long fd = cache_open(&rimf_sys_kernel, AT_FDCWD, c->path, S_IFREG, geteuid(), &st, &wrong);
+    long fd = cache_open(&cache_reader, AT_FDCWD, c->path, S_IFREG, geteuid(), &st, &wrong);
     uint64_t original = fd < 0 ? 0 : original_size((int)fd);
 
     if (fd >= 0)
@@ -305,7 +317,7 @@ static const char *map_alone(struct cached *c)
         c->state = CACHE_DAMAGED;
         return wrong;
     }
-    if (!manifest_map_alone(&c->file, &rimf_sys_kernel, c->path, geteuid(), original, 0, &wrong))
+    if (!manifest_map_alone(&c->file, &cache_reader, c->path, geteuid(), original, 0, &wrong))
         return NULL;
     c->state = is_of_other_version(c->path, rimf_page_up(original)) ? CACHE_OF_OTHER_MVLD : CACHE_DAMAGED;
     return wrong;
@@ -315,7 +327,7 @@ static const char *map_alone(struct cached *c)
 static char *open_later(struct cached *c)
 {
     const char *wrong;
-    int error = c->alone ? -ENOENT : manifest_map(&c->later, &rimf_sys_kernel, c->file.folder, MANIFEST_LATER,
+    int error = c->alone ? -ENOENT : manifest_map(&c->later, &cache_reader, c->file.folder, MANIFEST_LATER,
                                                   geteuid(), &wrong);
 
     return error && error != -ENOENT ? must_print(MANIFEST_LATER ": %s", wrong) : NULL;
@@ -340,13 +352,19 @@ void cached_open(struct cached *c, const char *path, int alone, int compare)
     c->why = open_later(c);
     if (!c->why && compare)
         c->why = damage(c);
-    c->state = c->why ? CACHE_DAMAGED : CACHE_GOOD;
+    c->state = CACHE_DAMAGED;
+    if (c->why)
+        return;
+    c->why = cached_other_analysis(c, &c->file.view);
+    if (!c->why && c->later.map)
+        c->why = cached_other_analysis(c, &c->later.view);
+    c->state = c->why ? CACHE_STALE : CACHE_GOOD;
 }
 
 void cached_close(struct cached *c)
 {
     c->later.folder = -1; /* it is the other one's */
-    manifest_unmap(&c->later, &rimf_sys_kernel);
-    manifest_unmap(&c->file, &rimf_sys_kernel);
+    manifest_unmap(&c->later, &cache_reader);
+    manifest_unmap(&c->file, &cache_reader);
     free(c->why);
 }

@@ -5,14 +5,19 @@
 #ifndef CACHE_IMAGE_H
 #define CACHE_IMAGE_H
 
+#include "rimf/base/sys.h"
 #include "rimf/store/manifest.h"
 
 enum cache_state {
     CACHE_GOOD,
+    CACHE_STALE,          /* starts take it, but it was made without an analysis, or with another one */
     CACHE_OF_OTHER_FILES, /* the program or a library was replaced: nobody starts from it */
     CACHE_OF_OTHER_MVLD,  /* another build of mvld, or of a pass, made it: that one may be in use */
     CACHE_DAMAGED
 };
+
+/* The kernel, without a trace of who reads: times of access say what starts use (cache/items.h). */
+extern const struct rimf_sys cache_reader;
 
 /* A folder with the manifest of a start, or an overlay alone. */
 struct cached {
@@ -26,6 +31,11 @@ struct cached {
 /* Whether a program would start from it; with `compare`, whether its code is what was written. */
 void cached_open(struct cached *, const char *path, int alone, int compare);
 void cached_close(struct cached *);
+/* stale.c: of a manifest of it, an object whose analysis it lacks, or was made with another one: NULL, or a
+ * sentence to be freed. */
+char *cached_other_analysis(const struct cached *, const struct manifest *);
+/* Of a snapshot that is not good: the command that mends it, to be freed. */
+char *cached_remedy(const struct cached *);
 /* What a manifest's folder, and an overlay alone, may be called. */
 int cached_is_folder(const char *name);
 int cached_is_overlay(const char *name);

@@ -63,13 +63,13 @@ int change_stands(const char *root, const struct change *c)
     return stands;
 }
 
-static const char *restore_interp(const struct elf_file *f, const char *path, const char *before)
+static const char *restore_interp(const struct elf_file *f, const char *before)
 {
     struct bytes now = {must_alloc(f->size, 1), f->size};
     const char *why = "there is no room for the name of its interpreter";
     memcpy(now.at, f->bytes, f->size);
     if (!interp_place(f, before, now.at))
-        why = replace_file(path, &now);
+        why = replace_file(f, &now);
     free(now.at);
     return why;
 }
@@ -82,9 +82,9 @@ static const char *undo_interp(const char *path, const char *before)
     if (elf_file_open(&f, path)) {
         why = must_print("%s", f.error);
     } else if (!record_restore(&f, &old, &wrong)) {
-        why = replace_file(path, &old);
+        why = replace_file(&f, &old);
     } else {
-        why = restore_interp(&f, path, before);
+        why = restore_interp(&f, before);
         if (!why)
             why = must_print("it was changed after set-interp: it starts under %s again, and is not "
                              "byte for byte what it was", before);

@@ -41,6 +41,7 @@ static int read_whole(struct elf_file *f)
         close(fd);
         return elf_fail(f, "not a regular file");
     }
+    f->read_from = st;
     f->bytes = must_alloc((size_t)st.st_size + 1, 1);
     while (f->size < (size_t)st.st_size) {
         ssize_t n = read(fd, f->bytes + f->size, (size_t)st.st_size - f->size);

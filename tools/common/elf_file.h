@@ -13,6 +13,7 @@
 #include <elf.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
 
 struct elf_symbol { /* a function that the file names */
     uint64_t address, size;
@@ -23,6 +24,7 @@ struct elf_file {
     const char *path;
     unsigned char *bytes;
     size_t size;
+    struct stat read_from; /* of what was opened, not parsed */
     Elf64_Ehdr header;
     Elf64_Phdr *phdr;
     size_t phnum;

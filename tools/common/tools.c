@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 void complain(const char *subcommand, const char *format, ...)
 {
@@ -17,6 +18,21 @@ void complain(const char *subcommand, const char *format, ...)
     fprintf(stderr, "mvld %s: ", subcommand);
     vfprintf(stderr, format, args);
     fputc('\n', stderr);
+    va_end(args);
+}
+
+void progress(const char *format, ...)
+{
+    va_list args;
+
+    if (!isatty(STDERR_FILENO))
+        return;
+    fflush(stdout);
+    fputs("\r\033[K", stderr);
+    if (!format)
+        return;
+    va_start(args, format);
+    vfprintf(stderr, format, args);
     va_end(args);
 }
 

@@ -38,6 +38,10 @@ int tool_profile(int argc, char **argv);
 void complain(const char *subcommand, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* How far long work is: a line on standard error that the next one overwrites, or that stays when the text ends
+ * in a newline; with NULL it goes.  Only on a terminal. */
+void progress(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
 /* Memory that is there, or the end of the tool. */
 void *must_alloc(size_t n, size_t size);
 void *must_grow(void *old, size_t n, size_t size);

@@ -3,7 +3,7 @@
  * doctor/caches.c: where analyses, snapshots and the record of the CPU lie (rimf/base/cache.h has the
  * rules), and what there keeps a start from taking them.
  */
-#include "tools/cache/state.h"
+#include "tools/cache/items.h"
 #include "tools/doctor/doctor.h"
 #include "tools/common/paths.h"
 
@@ -25,6 +25,7 @@
 
 struct kept {
     unsigned n, refused; /* entries of a folder, and those that no start takes */
+    unsigned gone; /* analyses of files that are not there any more */
     unsigned states[CACHE_DAMAGED + 1]; /* snapshots */
     char *left_over; /* by a build that was killed, to be freed; or NULL */
     const char *stays; /* why the next build does not remove it, or NULL */
@@ -46,16 +47,49 @@ static int is_behind(const struct manifest *users, const char *name)
     return behind;
 }
 
-static void count_image(const char *path, const char *name, struct kept *kept)
+/* Each that no start takes, or that is stale, by its program. */
+static void report_image(struct report *r, const struct cached *c)
+{
+    char *remedy = cached_remedy(c);
+
+    report_finding(r, c->state == CACHE_STALE ? "stale" : "not taken", FINDING_ABSENT, remedy, "%s: %s",
+                   c->file.map ? c->file.view.names + c->file.view.objects[0].name : c->path, c->why);
+    free(remedy);
+}
+
+static void count_image(struct report *r, const char *path, const char *name, struct kept *kept)
 {
     char *folder = must_print("%s/%s", path, name);
     struct cached c;
 
     cached_open(&c, folder, 0, 0);
     kept->states[c.state]++;
+    if (c.state != CACHE_GOOD)
+        report_image(r, &c);
     kept->behind += c.state == CACHE_GOOD && is_behind(&c.file.view, name);
     cached_close(&c);
     free(folder);
+}
+
+static void count_analyses(const char *path, struct kept *kept)
+{
+    struct cache_items items = {0}, snapshots = {0};
+    struct cache_uses uses = {0};
+
+    cache_snapshots_add(&snapshots);
+    cache_uses_add(&uses, &snapshots);
+    cache_items_free(&snapshots);
+    cache_items_add(&items, path);
+    kept->n = items.n ? (unsigned)items.n : kept->n;
+    for (size_t i = 0; i < items.n; i++) {
+        struct cached_analysis c;
+
+        cached_analysis_open(&c, items.at[i].path, &uses, 0);
+        kept->gone += c.state == CACHE_OF_OTHER_FILES;
+        cached_analysis_close(&c);
+    }
+    cache_uses_free(&uses);
+    cache_items_free(&items);
 }
 
 /* Nobody writes there now. */
@@ -70,7 +104,7 @@ static void count_left_over(const char *path, struct kept *kept)
 
 /* Files on which a start decides by their owner and mode; and those that a start would take, where
  * they are snapshots, by what they say. */
-static int count(const char *path, struct kept *kept, int images)
+static int count(struct report *r, const char *path, struct kept *kept, int images)
 {
     DIR *folder = opendir(path);
     struct dirent *entry;
@@ -86,9 +120,11 @@ static int count(const char *path, struct kept *kept, int images)
         if ((st.st_uid != 0 && st.st_uid != geteuid()) || st.st_mode & 022)
             kept->refused++;
         else if (images && cached_is_folder(entry->d_name))
-            count_image(path, entry->d_name, kept);
+            count_image(r, path, entry->d_name, kept);
     }
     closedir(folder);
+    if (!images && !kept->refused)
+        count_analyses(path, kept);
     count_left_over(path, kept);
     return 0;
 }
@@ -125,6 +161,9 @@ static void report_states(struct report *r, const char *name, const char *path, 
     else if (kept->left_over)
         report_finding(r, name, FINDING_ABSENT, "the next build removes it, or `mvld cache prune'", "%s: %u%s",
                        path, kept->n, left);
+    else if (kept->gone)
+        report_finding(r, name, FINDING_ABSENT, "`mvld cache prune' removes them",
+                       "%s: %u; %u are of files that are gone or were replaced", path, kept->n, kept->gone);
     else
         report_finding(r, name, FINDING_OK, NULL, "%s: %u", path, kept->n);
 }
@@ -138,7 +177,7 @@ static void report_cache(struct report *r, const char *name, const char *path, i
         report_finding(r, name, FINDING_PROBLEM,
                        "mount it without noexec, or set XDG_CACHE_HOME to another folder",
                        "%s: no code may be mapped from there (noexec)", path);
-    else if (count(path, &kept, code))
+    else if (count(r, path, &kept, code))
         report_finding(r, name, errno == ENOENT ? FINDING_ABSENT : FINDING_PROBLEM, NULL, "%s: %s",
                        path, errno == ENOENT ? "none yet" : strerror(errno));
     else if (kept.stays)

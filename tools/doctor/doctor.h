@@ -13,9 +13,17 @@ enum finding_state {
     FINDING_PROBLEM  /* mvld cannot do something that it should */
 };
 
+struct finding {
+    enum finding_state state;
+    char *heading, *name, *text, *remedy; /* or NULL */
+};
+
 struct report {
     struct json *json; /* NULL: text */
+    int brief;         /* findings are kept, and shown in the end (report_brief) */
     const char *heading;
+    struct finding *kept;
+    size_t n, n_machine; /* the first ones are about the machine, not about what mvld has here */
     unsigned problems;
 };
 
@@ -25,6 +33,9 @@ void report_heading(struct report *, const char *title);
 void report_finding(struct report *, const char *name, enum finding_state, const char *remedy,
                     const char *format, ...) __attribute__((format(printf, 5, 6)));
 
+/* What is wrong, what of mvld's own may be mended, and how many findings there are: fifteen lines at most. */
+void report_brief(const struct report *);
+
 void doctor_patching(struct report *);
 void doctor_processor(struct report *);
 void doctor_memory(struct report *);
@@ -32,6 +43,8 @@ void doctor_host_loader(struct report *, const char *path);
 void doctor_configuration(struct report *);
 void doctor_caches(struct report *);
 void doctor_programs(struct report *);
+/* Of one program, found as a shell finds it.  TOOL_OK; or TOOL_FAILED: it is not found, which is said. */
+int doctor_program(struct report *, const char *name);
 void doctor_passes(struct report *, const char *folders);
 void doctor_compiler(struct report *);
 

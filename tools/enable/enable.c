@@ -5,13 +5,14 @@
  * The steps are those that a user would take one by one, each recorded before it is done:
  *
  *     a file for the program in apps.d, and `mvld config`
- *     `mvld analyze` of the program and its libraries
  *     `mvld set-interp`
+ *     `mvld analyze` of the program, as it is now, and its libraries
  *     `mvld build`, whose snapshot the next start maps
  *
  * When one fails, those before it are taken back.  Where a step was done before it is done again: so
  * `enable` also renews what an upgrade has left behind.
  */
+#include "tools/cache/items.h"
 #include "tools/common/paths.h"
 #include "tools/common/tools.h"
 #include "tools/enable/enable.h"
@@ -22,18 +23,21 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 static const char usage[] =
     "Usage: mvld enable [--pass PASS] [--force] PROGRAM...\n"
+    "       mvld enable --stale\n"
     "\n"
     "Each PROGRAM starts under mvld from now on, from a snapshot: writes a file for it in apps.d,\n"
-    "analyses it and its libraries, changes its interpreter, and builds the snapshot.  Say it again\n"
+    "changes its interpreter, analyses it and its libraries, and builds the snapshot.  Say it again\n"
     "after an upgrade.  `mvld disable' takes everything back, `mvld status' lists it, and `mvld try'\n"
     "says whether it is worth it.\n"
     "\n"
     "  --pass PASS  run this pass (again for more) instead of direct-calls\n"
     "  --force      also a program that set-interp leaves alone\n"
+    "  --stale      again those that were enabled and an upgrade has left behind (mvld status)\n"
     "  --help       this text\n"
     "\n"
     "Exit code: 0; 1 when a program could not be enabled (it is as it was); 2 for wrong usage.\n";
@@ -118,9 +122,13 @@ static int enable(const struct wish *w, const char *name)
         return TOOL_FAILED;
     }
     const char *const interp[] = {"set-interp", program, w->force ? "--force" : NULL, NULL};
-    failed = configure(w, program, &made) ||
-             enable_run((const char *const[]){"analyze", "--program", program, NULL}) ||
-             enable_run(interp) || enable_run((const char *const[]){"build", program, NULL});
+    failed = configure(w, program, &made) || enable_run(interp);
+    if (!failed)
+        progress("[1/2] analysing %s and its libraries\n", program);
+    failed = failed || enable_run((const char *const[]){"analyze", "--program", program, NULL});
+    if (!failed)
+        progress("[2/2] building its snapshot\n");
+    failed = failed || enable_run((const char *const[]){"build", program, NULL});
     if (failed && made)
         enable_run((const char *const[]){"disable", program, NULL});
     if (failed)
@@ -132,24 +140,44 @@ static int enable(const struct wish *w, const char *name)
     return failed ? TOOL_FAILED : TOOL_OK;
 }
 
+/* A program that is disabled meanwhile is left alone: the record is asked again for each. */
+static int enable_stale(const struct wish *w)
+{
+    char *record = changes_path("");
+    struct changes rows = {0};
+    const char *why = record ? changes_read(record, &rows) : NULL;
+    int status = why ? TOOL_FAILED : TOOL_OK;
+
+    if (why)
+        complain("enable", "%s", why);
+    for (size_t i = 0; i < rows.n; i++)
+        if (!strcmp(rows.row[i].field[CHANGE_KIND], "interp") && enable_is_stale(rows.row[i].field[CHANGE_PATH]))
+            status |= enable(w, rows.row[i].field[CHANGE_PATH]);
+    changes_free(&rows);
+    free(record);
+    return status;
+}
+
 int tool_enable(int argc, char **argv)
 {
     static const struct option options[] = {{"pass", required_argument, NULL, 'p'},
                                             {"force", no_argument, NULL, 'f'},
+                                            {"stale", no_argument, NULL, 's'},
                                             {"help", no_argument, NULL, 'h'},
                                             {0}};
     struct wish w = {0};
-    int status = TOOL_OK, c;
+    int status = TOOL_OK, stale = 0, c;
 
     while ((c = getopt_long(argc, argv, "h", options, NULL)) != -1) {
         switch (c) {
         case 'p': w.passes = w.passes ? must_print("%s, %s", w.passes, optarg) : optarg; break;
         case 'f': w.force = 1; break;
+        case 's': stale = 1; break;
         case 'h': fputs(usage, stdout); return TOOL_OK;
         default: return TOOL_USAGE;
         }
     }
-    if (optind == argc) {
+    if (stale == (optind < argc)) {
         fputs(usage, stderr);
         return TOOL_USAGE;
     }
@@ -158,7 +186,14 @@ int tool_enable(int argc, char **argv)
         return TOOL_FAILED;
     }
     w.passes = w.passes ? w.passes : "direct-calls";
+    if (!geteuid()) /* a cache of root's own would serve root alone */
+        unsetenv("XDG_CACHE_HOME");
+    int64_t start = time(NULL);
+    if (stale)
+        status = enable_stale(&w);
     for (int i = optind; i < argc; i++)
         status |= enable(&w, argv[i]);
+    if (cache_keep_within("enable", cache_bound("enable"), start)) /* not what was made just now */
+        status = TOOL_FAILED;
     return status;
 }

@@ -13,6 +13,9 @@ const char *enable_make_file(const char *path, const char *program, const char *
 /* Whether a row is of this program's own file, or of a file that was made for it. */
 int enable_concerns(const struct change *, const char *program);
 
+/* Whether the program was enabled and is there, and does not start from a snapshot that fits. */
+int enable_is_stale(const char *program);
+
 /* Runs another subcommand of mvld.  Returns its exit code. */
 int enable_run(const char *const *words);
 

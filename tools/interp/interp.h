@@ -36,10 +36,11 @@ void record_append(const struct elf_file *before, struct bytes *now);
 /* What was before.  0; 1 when there is no record; -1: `why` says why it cannot be. */
 int record_restore(const struct elf_file *now, struct bytes *before, const char **why);
 
-/* replace_file.c: puts `content` in the place of the file at `path` (no symbolic
+/* replace_file.c: puts `content` in the place of the file that was opened (its path is no symbolic
  * link), which keeps mode, owner, extended attributes and times; anybody sees the
- * old file or the new one.  NULL, or what went wrong. */
-const char *replace_file(const char *path, const struct bytes *content);
+ * old file or the new one.  Where another file has come in its place meanwhile, that one stays.
+ * NULL, or what went wrong. */
+const char *replace_file(const struct elf_file *, const struct bytes *content);
 
 /* essential.c: why this program should keep the machine's loader, and why this loader should not be a
  * program's; or NULL.  Both paths are absolute and have no links at their end. */

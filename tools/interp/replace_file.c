@@ -2,8 +2,9 @@
  *
  * replace_file.c: a new content for an old file, at once.
  *
- * Written aside in the same folder, synced, renamed: whoever opens the file gets
- * the old one or the new one, and a program that runs keeps its own.  The order of
+ * Written aside in the same folder, synced, exchanged: whoever opens the file gets
+ * the old one or the new one, and a program that runs keeps its own.  What is exchanged is looked at:
+ * a package may have replaced the file since it was read, and its new version must not be lost.  The order of
  * what is copied matters: chown clears set-id bits and capabilities, and any write
  * changes the times.
  */
@@ -76,10 +77,35 @@ static const char *fill(int from, int to, const struct bytes *content)
     return NULL;
 }
 
-const char *replace_file(const char *path, const struct bytes *content)
+static int is_file(const char *path, const struct stat *file)
+{
+    struct stat st;
+    return !lstat(path, &st) && st.st_dev == file->st_dev && st.st_ino == file->st_ino &&
+           st.st_size == file->st_size && st.st_mtim.tv_sec == file->st_mtim.tv_sec &&
+           st.st_mtim.tv_nsec == file->st_mtim.tv_nsec;
+}
+
+static const char another[] = "another file has come in its place meanwhile, and stays";
+
+/* `aside` in the place of `file`, the one that was read; where another file is there, that one stays. */
+static const char *exchange(const char *aside, const char *path, const struct stat *file)
+{
+    if (!renameat2(AT_FDCWD, aside, AT_FDCWD, path, RENAME_EXCHANGE)) {
+        if (is_file(aside, file))
+            return unlink(aside) ? "the old file cannot be removed" : NULL;
+        return rename(aside, path) ? "another file came meanwhile, and cannot be put back" : another;
+    }
+    if (errno != EINVAL && errno != ENOSYS)
+        return "cannot be replaced";
+    if (!is_file(path, file)) /* of a file system that cannot exchange */
+        return another;
+    return rename(aside, path) ? "cannot be replaced" : NULL;
+}
+
+const char *replace_file(const struct elf_file *f, const struct bytes *content)
 {
     static char text[512];
-    const char *slash = strrchr(path, '/'), *why;
+    const char *path = f->path, *slash = strrchr(path, '/'), *why;
     int folder = slash ? (int)(slash - path) + 1 : 0;
     char *aside = must_print("%.*s.mvld-XXXXXX", folder, path);
     int from = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
@@ -91,9 +117,11 @@ const char *replace_file(const char *path, const struct bytes *content)
         why = "no file can be made beside it";
     else
         why = fill(from, to, content);
-    if (!why && rename(aside, path))
-        why = "cannot be replaced";
-    if (why)
+    if (!why)
+        why = exchange(aside, path, &f->read_from);
+    if (why == another)
+        snprintf(text, sizeof text, "%s", why);
+    else if (why)
         snprintf(text, sizeof text, "%s: %s", why, strerror(errno));
     if (to >= 0) {
         if (why)

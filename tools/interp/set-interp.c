@@ -120,7 +120,7 @@ static int set_interp(const struct request *r, struct elf_file *f, const char *f
     record_append(f, &now);
     why = record_change(path, r->loader, interp);
     if (!why || r->force)
-        why = replace_file(path, &now);
+        why = replace_file(f, &now);
     free(now.at);
     return why ? refuse(file, why) : TOOL_OK;
 }
@@ -135,7 +135,7 @@ static int restore(const struct elf_file *f, const char *file, const char *path)
         why = "set-interp left no record in it: nothing to restore";
     if (result)
         return refuse(file, why);
-    why = replace_file(path, &before);
+    why = replace_file(f, &before);
     if (!why)
         why = forget_change(path);
     free(before.at);

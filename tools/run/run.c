@@ -4,6 +4,7 @@
  * as its first constructor, where the loader writes its snapshot and exits; with --run
  * it goes on, and the loader adds what comes by dlopen.
  */
+#include "tools/cache/items.h"
 #include "tools/config/make.h"
 #include "tools/common/elf_file.h"
 #include "tools/common/paths.h"
@@ -61,7 +62,8 @@ static const char build_usage[] =
     "  --help               this text\n"
     "\n"
     "Exit code: 0, with --run that of PROGRAM; 1 when there is no snapshot, with the reason on\n"
-    "standard error; 2 for wrong usage.\n";
+    "standard error; 2 for wrong usage, 126 when PROGRAM cannot be executed, 127 when it is not\n"
+    "found.\n";
 
 /* Room in front for what an interpreter, or the loader, wants there. */
 struct command {
@@ -180,8 +182,12 @@ static int start(const struct program *p, struct command *c, const char *loader)
 {
     const char *file = p->path;
 
-    if (c->snapshot)
+    if (c->snapshot) {
+        cache_keep_within(c->name, cache_bound(c->name), INT64_MAX); /* and said, when it cannot be */
         setenv("MVLD_SNAPSHOT", c->snapshot, 1);
+        if (strcmp(c->snapshot, "run") != 0)
+            progress("writing the snapshot of %s\n", p->path);
+    }
     if (p->kind == PROGRAM_PLAIN) {
         put_loader(p, c, loader);
         file = loader;

@@ -6,11 +6,19 @@
  * one by one, and decoding goes on behind them.
  */
 #include "tools/show/disassemble.h"
+#include "tools/common/library.h"
 
 #include <capstone/capstone.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define FUNCTIONS(X) X(cs_open) X(cs_option) X(cs_malloc) X(cs_disasm_iter) X(cs_free) X(cs_close)
+static LIBRARY(FUNCTIONS) capstone;
+
+#define TEXT(number) TEXT_OF(number)
+#define TEXT_OF(number) #number
+#define CAPSTONE "libcapstone.so." TEXT(CS_API_MAJOR)
 
 #define MOST_BYTES 65536u /* of one function: what a person could read */
 
@@ -46,15 +54,16 @@ static void each_instruction(const struct elf_file *f, uint64_t address, uint64_
     while (size && elf_read(f, address, bytes, size))
         size--;
     size_t left = size;
-    if (cs_open(CS_ARCH_X86, CS_MODE_64, &handle) != CS_ERR_OK) {
+    if (LIBRARY_OPEN(capstone, CAPSTONE, FUNCTIONS) ||
+        capstone.cs_open(CS_ARCH_X86, CS_MODE_64, &handle) != CS_ERR_OK) {
         complain("show", "capstone cannot be used: no code is shown");
         free(bytes);
         return;
     }
-    cs_option(handle, CS_OPT_SYNTAX, CS_OPT_SYNTAX_ATT);
-    cs_insn *insn = cs_malloc(handle);
+    capstone.cs_option(handle, CS_OPT_SYNTAX, CS_OPT_SYNTAX_ATT);
+    cs_insn *insn = capstone.cs_malloc(handle);
     while (left) {
-        if (cs_disasm_iter(handle, &at, &left, &pc, insn)) {
+        if (capstone.cs_disasm_iter(handle, &at, &left, &pc, insn)) {
             snprintf(text, sizeof text, "%s%s%s", insn->mnemonic, *insn->op_str ? " " : "",
                      insn->op_str);
             line(cookie, insn->address, text);
@@ -66,8 +75,8 @@ static void each_instruction(const struct elf_file *f, uint64_t address, uint64_
             left--;
         }
     }
-    cs_free(insn, 1);
-    cs_close(&handle);
+    capstone.cs_free(insn, 1);
+    capstone.cs_close(&handle);
     free(bytes);
 }
 

@@ -129,11 +129,9 @@ const char *try_measure(struct try_runs *r, double seconds, size_t most)
                 way->wrong = "it ended with another status than plainly";
         }
         r->n_rounds++;
-        if (isatty(STDERR_FILENO))
-            fprintf(stderr, "\r%zu rounds \033[K", r->n_rounds);
+        progress("%zu rounds", r->n_rounds);
     }
-    if (isatty(STDERR_FILENO))
-        fputs("\r\033[K", stderr);
+    progress(NULL);
     sigaction(SIGALRM, &before, NULL);
     if (!why && r->ways[0].wrong)
         return "it ends with one status or another, so that runs cannot be compared";

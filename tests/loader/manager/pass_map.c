@@ -212,7 +212,8 @@ static void refuses_bad_passes(const char *folder)
     } table[] = {
         {"needed", "DT_NEEDED"},
         {"undefined", "needs the symbol 'somebody_else'"},
-        {"plt", "through a PLT"},
+        {"plt", "of its own through a PLT"},
+        {"undefined_call", "needs the symbol 'printf'"},
         {"relocation", "only RELATIVE is allowed"},
         {"tls", "PT_TLS"},
         {"constructor", "constructors"},

@@ -64,6 +64,11 @@ int rimf_image_realise(struct mvld_image *image, const struct mvld_context *ctx,
     return 0;
 }
 
+void rimf_realise_rest(struct mvld_image *image)
+{
+    (void)image;
+}
+
 void rimf_image_forget(struct mvld_image *image, const struct mvld_context *ctx)
 {
     (void)image;

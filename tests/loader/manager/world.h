@@ -96,9 +96,9 @@ static void world_begin(struct world *w)
     if (!mkdtemp(w->root))
         exit(1);
     snprintf(w->log_path, sizeof(w->log_path), "%s/log", w->root);
-    w->log = (struct rimf_log){&rimf_sys_kernel,
-                               open(w->log_path, O_CREAT | O_RDWR | O_APPEND | O_CLOEXEC, 0600),
-                               ~0u};
+    w->log = (struct rimf_log){.sys = &rimf_sys_kernel,
+                               .fd = open(w->log_path, O_CREAT | O_RDWR | O_APPEND | O_CLOEXEC, 0600),
+                               .categories = ~0u};
 }
 
 static void world_end(struct world *w)

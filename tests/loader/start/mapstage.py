@@ -73,13 +73,16 @@ def directly(world):
 
 
 def opened(world):
-    """A dlopen of what is not listed fails, no constructor of it runs, and the program goes on."""
+    """A dlopen of what is not listed fails, no constructor of it runs, and the program goes on; the reason, which
+    dlerror() has not, is on standard error."""
     for name in ("late", "aligned"):
         good(world.run(world.files[name]), f"{name} runs", "first 7", "late")
         done = world.run(world.files[name], without=(name,))
         lines = done.stdout.splitlines()
         check(done.returncode == 0 and lines[:2] == ["first runs", "first 7"] and len(lines) == 3 and
-              f"lib{name}.so" in lines[2] and not done.stderr, done.stdout + done.stderr)
+              f"lib{name}.so" in lines[2], done.stdout + done.stderr)
+        said = done.stderr.splitlines()
+        check(len(said) == 1 and f"lib{name}.so" in said[0] and "its digest is not listed" in said[0], done.stderr)
 
 
 def changed(world):

@@ -57,7 +57,7 @@ static int with_memory(size_t size, int fd)
     int missed;
 
     loader = (struct loader){.sys = &short_of_memory};
-    loader.log = (struct rimf_log){&rimf_sys_kernel, fd, MVLD_LOG_FILES};
+    loader.log = (struct rimf_log){.sys = &rimf_sys_kernel, .fd = fd, .categories = MVLD_LOG_FILES};
     memset(memory, 0, sizeof memory);
     rimf_heap_init(&loader.heap, &short_of_memory);
     rimf_heap_seed(&loader.heap, memory, size);

@@ -8,6 +8,7 @@ Each function below is one test; its text says what a failure means.
 import os
 import re
 import resource
+import select
 import shutil
 import subprocess
 import sys
@@ -98,6 +99,23 @@ def debug_output(programs):
             check(made.stat().st_mode & 0o777 == 0o600, oct(made.stat().st_mode))
         else:
             check("cannot open the file of MVLD_DEBUG_OUTPUT" in done.stderr, done.stderr)
+
+
+def daemon(programs):
+    """A daemon that has closed its standard error keeps the other end of the pipe open, because of MVLD_DEBUG."""
+    process = subprocess.Popen([str(LOADER), "/bin/sh", "-c", "exec 3<&0; { exec 2>/dev/null; read line <&3; } &"],
+                               stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                               env=support.clean_environment(**{**NEUTRAL, "MVLD_DEBUG": "files"}))
+    said = b""
+    while select.select([process.stderr], [], [], 30)[0]:
+        more = os.read(process.stderr.fileno(), 65536)
+        said += more
+        if not more:
+            break
+    else:
+        check(False, "the pipe is open still, though the daemon reads on with another standard error")
+    process.stdin.close()  # the daemon ends
+    check(process.wait(60) == 0 and b"object: " in said, said.decode())
 
 
 def preloading(programs):

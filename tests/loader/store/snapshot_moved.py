@@ -327,6 +327,7 @@ def chosen(program):
 
 def outdated(program):
     """With on-miss = build, a snapshot that does not fit any more is in the way of a new one for good."""
+    program.analyze("--program", program.path)  # on-miss makes none without the C library's
     folder = program.make_snapshot()
     rely_on_another_word(folder)
     program.configure("on-miss = build\n")
@@ -339,6 +340,7 @@ def outdated(program):
 
 def bound_now(program):
     """Starts with LD_BIND_NOW and without it refuse each other's image, or make each other's anew."""
+    program.analyze("--program", program.path)  # on-miss makes none without the C library's
     plain = program.expected()
     program.make_snapshot()
     check(not runs_in_image(program.run(LD_BIND_NOW="1")), "slots that are bound later were relied on")

@@ -76,8 +76,10 @@ class Program(snapshot_moved.Program):
     def counted(self):
         """How many a start has, or None: perf cannot count."""
         said = self.folder / "counted"
-        done = support.run(["perf", "stat", "-x;", "-o", said, "-e", "raw_syscalls:sys_enter", "--",
-                            self.path, "brief"], **self.environment(MVLD_DEBUG=""))
+        mounted = "tracefs" in Path("/proc/self/mounts").read_text()
+        done = support.run(support.perf("stat", "-x;", "-o", said, "-e", "raw_syscalls:sys_enter", "--",
+                                        self.path, "brief"), **self.environment(MVLD_DEBUG=""))
+        check(("tracefs" in Path("/proc/self/mounts").read_text()) == mounted, "perf has left tracefs mounted")
         found = re.search(r"^(\d+);", said.read_text(), re.M) if done.returncode == 0 else None
         return int(found[1]) if found else None
 

@@ -115,7 +115,7 @@ def learners(world):
 def beside(world):
     """Builds of several programs at once: each leaves its snapshot, whole."""
     programs = [world.compile(f"program{n}", f"-DN={n}") for n in range(6)]
-    world.analyse(*programs)
+    world.analyse("--program", programs[0], *programs)  # all that they need, or they are stale
     env = environment(world, MVLD_SNAPSHOT="1")
     for _ in range(5):
         running = [subprocess.Popen([program], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

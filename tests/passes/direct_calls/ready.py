@@ -135,7 +135,7 @@ def cache(world):
 
     world.build()
     file = world.one()
-    check(re.search(r"good  .*libown.so  ready code, .* calls through \d+ slots\n", ask("list")), ask("list"))
+    check(re.search(r"good  .*libown.so  ready code, .* calls through \d+ slots; on disk ", ask("list")), ask("list"))
     check("good  " in ask("verify") and "removed" not in ask("prune"), "a good one")
     times, whole = file.stat(), file.read_bytes()
     file.write_bytes(whole[:0x2000] + b"\xcc" + whole[0x2001:])

@@ -9,7 +9,8 @@
 
 #include <string.h>
 
-#define MADE_TABLES 9
+#define MADE_TABLES 10
+#define MADE_PATH "/lib/made.so"
 #define MADE_BUILD_ID "\xab\xcd\xef\x01"
 
 struct made_analysis {
@@ -25,6 +26,7 @@ struct made_analysis {
     struct analysis_frame_fix frame_fixes[6];
     struct analysis_branch branches[4];
     struct analysis_fixed fixed[2];
+    char path[16]; /* 13 bytes, padded */
 };
 
 /* Checksums that fit whatever the file says now; bounds are `room`'s. */
@@ -63,6 +65,7 @@ static inline void made_analysis(struct made_analysis *made)
         {ANALYSIS_FRAME_FIXES, 8, 6, offsetof(struct made_analysis, frame_fixes)},
         {ANALYSIS_BRANCHES, 4, 4, offsetof(struct made_analysis, branches)},
         {ANALYSIS_FIXED_CODE, 8, 2, offsetof(struct made_analysis, fixed)},
+        {ANALYSIS_PATH, 1, sizeof MADE_PATH, offsetof(struct made_analysis, path)},
     };
 
     *made = (struct made_analysis){
@@ -94,6 +97,7 @@ static inline void made_analysis(struct made_analysis *made)
                         {0x6078, ANALYSIS_FRAME_CODE, {0}}, {0x608c, ANALYSIS_FRAME_OTHER, {0}}},
         .branches = {{0x1080}, {0x10fc}, {0x1f80}, {0x37f0}},
         .fixed = {{0x1100, 0x30}, {0x3000, 0x800}},
+        .path = MADE_PATH,
     };
     memcpy(made->header.magic, ANALYSIS_MAGIC, sizeof made->header.magic);
     memcpy(made->header.build_id, MADE_BUILD_ID, 4);

@@ -11,6 +11,7 @@
 #include "rimf/base/sys.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <unistd.h>
 
 static char written[20000];
@@ -53,9 +54,36 @@ static void expect(const char *text)
     n_writes = 0;
 }
 
+/* Not while another file has the number of the one that the log began with. */
+static void follows_its_file(void)
+{
+    struct rimf_log log = sink;
+    int pipe_ends[2], other = open("/dev/null", O_WRONLY), kept = dup(7);
+
+    CHECK(pipe(pipe_ends) == 0 && dup2(pipe_ends[1], 7) == 7);
+    rimf_log_start(&log, 7);
+    rimf_log(&log, MVLD_LOG_FILES, "first");
+    expect("first");
+    CHECK(dup2(other, 7) == 7);
+    rimf_log(&log, MVLD_LOG_FILES, "into a file of the program's");
+    close(7);
+    rimf_log(&log, MVLD_LOG_FILES, "nowhere");
+    CHECK(n_writes == 0);
+    CHECK(dup2(pipe_ends[1], 7) == 7);
+    rimf_log(&log, MVLD_LOG_FILES, "back");
+    expect("back");
+    close(7);
+    rimf_log_start(&log, 7);
+    CHECK(log.fd == -1);
+    if (kept >= 0)
+        dup2(kept, 7);
+}
+
 int main(void)
 {
     static char text[10000];
+
+    follows_its_file();
 
     rimf_log(&sink, MVLD_LOG_FILES, "file=%s [%d]", "libc.so.6", 0);
     CHECK(n_writes == 1);

@@ -24,6 +24,10 @@ __asm__(".globl helper; .type helper,@function; helper: mov $1,%eax; ret; .size 
 extern int helper(void);
 PUBLIC int calls(void) { return helper(); }
 #endif
+#ifdef FAULT_undefined_call
+extern int printf(const char *, ...);
+PUBLIC int calls(void) { return printf("nobody"); }
+#endif
 #ifdef FAULT_relocation
 PUBLIC int exported = 1;
 PUBLIC int *symbolic = &exported;

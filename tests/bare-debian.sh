@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: MIT
+# shellcheck shell=bash
+#
+# bare-debian.sh: a bare Debian in a folder, for scripts that are sourced from tests/.  Needs root and
+# debootstrap.  $MVLD_FRESH_RELEASE names another release than bookworm (Debian 12): bullseye, trixie.
+# $MVLD_FRESH_BASE may name a folder to keep the bare system in between runs, one a release.
+release=${MVLD_FRESH_RELEASE:-bookworm}
+
+# in_namespace: all mounts of the script live in a private mount namespace.
+in_namespace() {
+    [ -n "${MVLD_FRESH_NAMESPACE-}" ] || exec env MVLD_FRESH_NAMESPACE=1 unshare --mount --propagation private "$0" "$@"
+}
+
+# make_scratch: $scratch, a folder that goes at the end, with all that is mounted in it.
+make_scratch() {
+    scratch=$(mktemp -d "${TMPDIR:-/tmp}/mvld-fresh.XXXXXX")
+    trap 'cd /; for at in "$scratch"/*/; do umount -R "$at" 2>/dev/null || true; done
+          rm -rf --one-file-system "$scratch"' EXIT
+}
+
+# bare_debian ROOT: makes it there.
+bare_debian() {
+    local root=$1 base=${MVLD_FRESH_BASE-}
+    if [ -n "$base" ] && [ -d "$base/usr" ]; then
+        echo "==> Copying the bare Debian from $base"
+        cp -a "$base" "$root"
+    else
+        echo "==> Making a bare Debian, $release (debootstrap, about a minute)"
+        debootstrap --variant=minbase "$release" "$root" >"$scratch/log" 2>&1 || { tail "$scratch/log"; exit 1; }
+        [ -z "$base" ] || cp -a "$root" "$base"
+    fi
+    # A mount point of its own, so that programs inside may make mount namespaces.
+    mount --bind "$root" "$root"
+    mount -t proc proc "$root/proc"
+    mount -t sysfs sysfs "$root/sys"
+    mount --rbind /dev "$root/dev"
+}
+
+# inside ROOT COMMAND...
+inside() {
+    local root=$1
+    shift
+    chroot "$root" env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin TERM=dumb CI=true \
+        DEBIAN_FRONTEND=noninteractive "$@"
+}

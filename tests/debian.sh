@@ -1,0 +1,238 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+#
+# tests/debian.sh: the Debian packages: builds them, and lives with them on a bare Debian (bare-debian.sh).
+#
+# A failure means: the packages depend on the folder they are built in; lintian has something to say; a file
+# appears, changes or stays that no step explains; a program fails to start while mvld is upgraded; enabled
+# programs are not renewed after packages change; or mvld is removed though a program needs it.
+#
+# Needs root, debootstrap and a mirror; takes some ten minutes.
+set -euo pipefail
+checkout=$(cd "$(dirname "$0")/.." && pwd)
+. "$checkout/tests/bare-debian.sh"
+in_namespace "$@"
+make_scratch
+builder=$scratch/builder machine=$scratch/machine
+programs=(redis-server sqlite3)
+
+failed() {
+    echo "==> FAILED: $*" >&2
+    exit 1
+}
+
+# ---- packages ---------------------------------------------------------------------------
+
+# tree FOLDER: the checkout, as it is, in this folder of the builder.
+tree() {
+    mkdir -p "$builder$1/mvld"
+    (cd "$checkout" && git ls-files -co --exclude-standard | tar cf - -T -) | tar xf - -C "$builder$1/mvld"
+    inside "$builder" sh -c "cd $1/mvld && debian/rules control"
+}
+
+build() {
+    echo "==> Building in $1"
+    inside "$builder" sh -c "cd $1/mvld && dpkg-buildpackage -b -us -uc >../log 2>&1" ||
+        { tail -20 "$builder$1/log"; failed "the build in $1"; }
+}
+
+make_packages() {
+    inside "$builder" apt-get -q update >/dev/null
+    inside "$builder" apt-get -q install -y --no-install-recommends build-essential debhelper fakeroot lintian \
+        >"$scratch/log" 2>&1 || { tail "$scratch/log"; failed "installing what builds packages"; }
+    tree /one
+    tree /another/folder
+    tree /later
+    inside "$builder" apt-get -q build-dep -y --no-install-recommends /one/mvld >"$scratch/log" 2>&1 ||
+        { tail "$scratch/log"; failed "installing what the build depends on"; }
+    build /one
+    build /another/folder
+    for package in "$builder"/one/*.deb; do
+        cmp "$package" "$builder/another/folder/${package##*/}" || failed "not reproducible: ${package##*/}"
+    done
+    inside "$builder" lintian --allow-root --fail-on error,warning /one/*.changes || failed "lintian"
+    # The next version has another loader, so its snapshots are other ones.
+    sed -i '1s/(\(.*\))/(\1+later)/' "$builder/later/mvld/debian/changelog"
+    echo '__attribute__((used)) static const char later[] = "later";' >>"$builder/later/mvld/loader/start/start.c"
+    build /later
+}
+
+# What a user has of the others: the README's program, and a pass of his own.
+use_packages() {
+    echo "==> Using the plugin and the passes' headers"
+    rm -rf "$builder/one/mvld" "$builder/another"
+    inside "$builder" sh -c 'apt-get -q install -y --no-install-recommends /one/*.deb' >"$scratch/log" 2>&1 ||
+        { tail "$scratch/log"; failed "installing all packages"; }
+    sed -n '/^#include <multiverse.h>/,/^```/{/^```/d;p}' "$checkout/README.md" >"$builder/root/hello.c"
+    [ -s "$builder/root/hello.c" ] || failed "README.md has no hello.c"
+    inside "$builder" sh -ec 'cd /root
+        gcc -O2 -fplugin=multiverse hello.c $(pkg-config --cflags --libs multiverse) -o hello
+        ./hello
+        mvld run --set polite=1 -- ./hello | grep -c "^Good morning"
+        mkdir passes
+        cc $(pkg-config --cflags --libs mvld-pass) -o passes/mine.so /usr/share/doc/mvld/passes/example/count.c
+        mvld passes passes | grep "^count:"' || failed "what the README does"
+}
+
+# ---- the machine ------------------------------------------------------------------------
+
+# files: every file of the machine, but for what dpkg and apt keep of their own.
+files() {
+    python3 - "$machine" <<'END'
+import hashlib, os, stat, sys
+root = sys.argv[1]
+own = {"proc", "sys", "dev", "run", "tmp", "packages", "var/log", "var/lib/dpkg", "var/lib/apt", "var/cache/apt",
+       "var/cache/ldconfig", "var/cache/debconf", "etc/ld.so.cache", "var/lib/systemd"}
+for folder, folders, names in os.walk(root):
+    folders[:] = sorted(n for n in folders if os.path.relpath(os.path.join(folder, n), root) not in own)
+    for name in sorted(folders + names):
+        path = os.path.join(folder, name)
+        st, short = os.lstat(path), os.path.relpath(path, root)
+        what = ""
+        if stat.S_ISREG(st.st_mode) and short not in own:
+            with open(path, "rb") as file:
+                what = f"{st.st_mtime_ns} {hashlib.sha256(file.read()).hexdigest()}"
+        elif stat.S_ISLNK(st.st_mode):
+            what = os.readlink(path)
+        if short not in own:
+            print(stat.filemode(st.st_mode), st.st_uid, st.st_gid, what, "./" + short)
+END
+}
+
+# same NAME NAME WHAT [EXCEPT]: what differs of two lists of files, but for those that mvld's packages own
+# ($scratch/own), and those that EXCEPT matches.
+same() {
+    local differs
+    differs=$(diff "$scratch/$1" "$scratch/$2" | grep '^[<>]' | grep -Ev -- "${4:-^$}" |
+        awk 'NR == FNR { own[$0]; next } !($NF in own)' "$scratch/own" - || true)
+    [ -z "$differs" ] || { echo "$differs" | head -20; failed "$3: these files differ"; }
+}
+
+starts() {
+    [ "$(inside "$machine" sqlite3 :memory: 'select 6*7' 2>&1)" = 42 ] || failed "$1: sqlite3"
+    inside "$machine" redis-server --version 2>&1 | grep -q '^Redis server v=' || failed "$1: redis-server"
+}
+
+# from_snapshot: sqlite3 has mapped code of its snapshot.
+from_snapshot() {
+    inside "$machine" sqlite3 :memory: "select instr(cast(readfile('/proc/self/maps') as text), '/var/cache/mvld/') > 0" |
+        grep -q 1
+}
+
+# renewed WHAT: within two minutes all is as `mvld status` wants it.
+renewed() {
+    for _ in {1..240}; do
+        ! inside "$machine" mvld status >"$scratch/status" 2>&1 || { from_snapshot || failed "$1: no snapshot"; return 0; }
+        sleep 0.5
+    done
+    cat "$scratch/status"
+    failed "$1: enabled programs are not renewed"
+}
+
+apt() { inside "$machine" apt-get -q -y --no-install-recommends "$@" >"$scratch/log" 2>&1; }
+
+install() { apt install --allow-downgrades --reinstall "$@" || { tail "$scratch/log"; failed "apt install $*"; }; }
+
+# load: ten programs start without pause until `quiet`, and must say what they always say.
+load() {
+    rm -f "$scratch/enough" "$scratch"/count.*
+    for i in {1..10}; do
+        (n=0 wrong=0
+         while [ ! -e "$scratch/enough" ]; do
+             [ "$(inside "$machine" sqlite3 :memory: 'select 6*7' 2>&1)" = 42 ] || wrong=$((wrong + 1))
+             n=$((n + 1))
+         done
+         echo "$n $wrong" >"$scratch/count.$i") &
+    done
+}
+
+quiet() {
+    touch "$scratch/enough"
+    wait
+    cat "$scratch"/count.* | awk '{ n += $1; wrong += $2 } END { print "    " n " starts, " wrong " failed"; exit wrong || !n }' ||
+        failed "$1: starts"
+}
+
+bare_debian "$builder"
+bare_debian "$machine"
+inside "$machine" apt-get -q update >/dev/null
+make_packages
+
+echo "==> Installing"
+mkdir "$machine/packages"
+cp "$builder"/one/{mvld,libmultiverse1}_*.deb "$machine/packages"
+mkdir "$machine/packages/later"
+cp "$builder"/later/{mvld,libmultiverse1}_*.deb "$machine/packages/later"
+first=$(cd "$machine" && echo /packages/*.deb) later=$(cd "$machine" && echo /packages/later/*.deb)
+printf '#!/bin/sh\nexit 101\n' >"$machine/usr/sbin/policy-rc.d"
+chmod 755 "$machine/usr/sbin/policy-rc.d"
+depends=$(for p in "$builder"/one/mvld_*.deb; do dpkg-deb -f "$p" Depends; done | tr , '\n' |
+    sed 's/^ *//; s/ .*//' | grep -v '^libmultiverse1$')
+install redis-server sqlite3 $depends
+files >"$scratch/without"
+install $first
+files >"$scratch/installed"
+inside "$machine" sh -c 'cat /var/lib/dpkg/info/mvld.list /var/lib/dpkg/info/libmultiverse1*.list' |
+    sed 's/^/./' >"$scratch/own"
+same without installed "installing"
+starts "installed"
+
+echo "==> Enabling ${programs[*]}"
+inside "$machine" mvld enable "${programs[@]}"
+renewed "enabled"
+starts "enabled"
+files >"$scratch/enabled"
+same installed enabled "enabling" '/usr/bin/(sqlite3|redis-check-rdb)$|/etc/mvld/|/var/(lib|cache)/mvld'
+
+echo "==> Upgrading mvld ten times under ten programs"
+load
+for _ in 1 2 3 4 5; do
+    install $later
+    install $first
+done
+install $later
+quiet "upgrading mvld"
+renewed "another mvld"
+
+echo "==> Replacing a program and a library under ten programs"
+load
+install sqlite3
+install libsqlite3-0
+quiet "replacing a program"
+renewed "a program replaced"
+starts "a program replaced"
+
+echo "==> Disabling"
+inside "$machine" mvld disable --all
+starts "disabled"
+install $first
+files >"$scratch/disabled"
+same installed disabled "disabling"
+
+echo "==> Removing"
+inside "$machine" useradd -m ada
+inside "$machine" install -o ada /usr/bin/sqlite3 /home/ada/own
+files >"$scratch/plain"
+inside "$machine" mvld enable "${programs[@]}"
+inside "$machine" setpriv --reuid ada --regid ada --init-groups --reset-env mvld set-interp /home/ada/own
+echo '; mine' >"$machine/etc/mvld/apps.d/mine.conf"
+mount --bind "$machine/usr/bin/sqlite3" "$machine/usr/bin/sqlite3" # nothing can be renamed over it
+! apt remove mvld || failed "mvld is removed, and sqlite3 needs it"
+grep -q '^/usr/bin/sqlite3: ' "$scratch/log" || { cat "$scratch/log"; failed "the refusal does not name sqlite3"; }
+starts "a removal that was refused"
+umount "$machine/usr/bin/sqlite3"
+apt purge mvld libmultiverse1 || { tail "$scratch/log"; failed "purging"; }
+starts "purged"
+cmp "$machine/home/ada/own" "$machine/usr/bin/sqlite3" || failed "a user's program is not what it was"
+files >"$scratch/purged"
+users='/etc/(passwd|group|g?shadow|sub[ug]id)-?$|/home/ada'
+same plain purged "purging" "/etc/mvld/apps.d/mine.conf$|$users"
+[ -e "$machine/etc/mvld/apps.d/mine.conf" ] || failed "a user's file is gone"
+rm -r "$machine/etc/mvld"
+inside "$machine" userdel -r ada 2>/dev/null
+files >"$scratch/purged"
+: >"$scratch/own"
+same without purged "purging" "$users"
+
+use_packages
+echo "==> All is well"

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * cache/stale.c: whether something of the store would be made so again, and the command that makes it anew.
+ */
+#include "tools/cache/state.h"
+#include "tools/changes/changes.h"
+#include "tools/common/paths.h"
+#include "tools/common/tools.h"
+#include "tools/run/program.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* What there is now for an object, when that is of its very file: of another one only the process that has it
+ * mapped can tell. */
+static int has_other_analysis(const struct manifest_object *object, const char *name)
+{
+    char own[4096];
+    const char *why;
+    size_t n = path_users_cache(own, sizeof own, "analysis", &why) ? 2 : 1;
+    const struct analysis_place places[] = {{.folder = ANALYSIS_SYSTEM_FOLDER}, {.folder = own, .user = geteuid()}};
+    struct analysis_file file;
+    struct program now;
+    int other;
+
+    if (program_open(&now, name) || analysis_find(&file, &cache_reader, places, n, now.build_id, now.build_id_size,
+                                                  ANALYSIS_WANT(ANALYSIS_SEGMENTS), &why))
+        return 0;
+    other = analysis_key(file.view.header) != object->analysis &&
+            file_id_same(&file.view.header->identity, &object->file);
+    analysis_unmap(&file, &cache_reader);
+    return other;
+}
+
+/* By a pass; nobody analyses it. */
+static int is_brought(const struct cached *c, const char *name)
+{
+    const struct manifest *m = &c->file.view;
+
+    for (uint32_t i = 0; i < m->header->n_passes; i++)
+        if (!strcmp(m->names + m->header->passes[i].library, name))
+            return 1;
+    return 0;
+}
+
+/* Of an overlay alone only the first object was analysed for it. */
+char *cached_other_analysis(const struct cached *c, const struct manifest *m)
+{
+    for (uint32_t i = 0; m->header && i < (c->alone ? 1 : m->header->n_objects); i++) {
+        const struct manifest_object *object = &m->objects[i];
+        const char *name = m->names + object->name;
+
+        if (object->analysis == ANALYSIS_LACKS && !is_brought(c, name))
+            return must_print("it was made without the analysis of %s", name);
+        if (object->analysis > ANALYSIS_LACKS && has_other_analysis(object, name))
+            return must_print("it was made with another analysis of %s", name);
+    }
+    return NULL;
+}
+
+static int is_enabled(const char *program)
+{
+    char *record = changes_path("");
+    struct changes rows = {0};
+    int found = 0;
+
+    if (record && !changes_read(record, &rows))
+        for (size_t i = 0; i < rows.n; i++)
+            found |= !strcmp(rows.row[i].field[CHANGE_PATH], program);
+    changes_free(&rows);
+    free(record);
+    return found;
+}
+
+char *cached_remedy(const struct cached *c)
+{
+    const struct manifest *m = c->file.map ? &c->file.view : NULL;
+    const char *program = m ? m->names + m->objects[0].name : "";
+    uint32_t flags = 0;
+
+    if (access(program, F_OK)) /* or it cannot be told which one it was */
+        return must_print("mvld cache prune%s", c->state == CACHE_OF_OTHER_MVLD ? " --other-mvld" : "");
+    if (is_enabled(program))
+        return must_print("mvld enable %s", program);
+    for (uint32_t i = 0; i < m->header->n_passes; i++)
+        flags |= m->header->passes[i].flags;
+    if (flags & MVLD_PASS_ANALYSIS)
+        return must_print("mvld analyze --program %s && mvld build %s", program, program);
+    return must_print("mvld build %s", program);
+}

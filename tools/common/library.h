@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * library.h: libraries that few subcommands need.  They are loaded then, so that `mvld run` starts without.
+ *
+ *     #define FUNCTIONS(X) X(dwarf_begin_elf) X(dwarf_end)
+ *     static LIBRARY(FUNCTIONS) libdw;
+ *     if (!LIBRARY_OPEN(libdw, "libdw.so.1", FUNCTIONS))
+ *         libdw.dwarf_end(libdw.dwarf_begin_elf(...));
+ */
+#ifndef LIBRARY_H
+#define LIBRARY_H
+
+#include <stddef.h>
+
+#define LIBRARY_MEMBER(function) __typeof__(function) *function;
+#define LIBRARY_NAME(function) #function,
+/* A struct of pointers to functions, of the types that the library's header declares. */
+#define LIBRARY(functions) struct { functions(LIBRARY_MEMBER) }
+/* 0; or -1: the reason is on standard error.  The library stays. */
+#define LIBRARY_OPEN(library, file, functions)                                                              \
+    library_open(file, (const char *const[]){functions(LIBRARY_NAME)}, sizeof(library) / sizeof(void *), &(library))
+
+int library_open(const char *file, const char *const *names, size_t n, void *pointers);
+
+#endif
