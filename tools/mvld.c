@@ -17,7 +17,7 @@ static const struct subcommand subcommands[] = {
     {"passes", tool_passes, "which passes there are, and their options"},
     {"set-interp", tool_set_interp, "make programs start under mvld, or as before"},
     {"config", tool_config, "make the configuration that programs read of its files"},
-    {"doctor", tool_doctor, "what this machine and kernel allow"},
+    {"doctor", tool_doctor, "what is wrong here, or with a program, and what to do"},
     {"analyze", tool_analyze, "prove code of programs and libraries, for passes that change it"},
     {"build", tool_build, "write the snapshot of a program"},
     {"cache", tool_cache, "list, verify and prune snapshots"},

@@ -44,6 +44,23 @@ static int is_brought(const struct cached *c, const char *name)
     return 0;
 }
 
+/* Analyses are found by build-id. */
+static int can_be_analysed(const char *name)
+{
+    struct program now;
+
+    return !program_open(&now, name) && now.build_id_size;
+}
+
+/* `mvld analyze --program' knows what a program is linked with.  What came by dlopen lacks an analysis only when
+ * somebody has made one since. */
+static int lacks_analysis(const struct cached *c, const struct manifest *m, const struct manifest_object *object)
+{
+    const char *name = m->names + object->name;
+
+    return m == &c->later.view ? has_other_analysis(object, name) : !is_brought(c, name) && can_be_analysed(name);
+}
+
 /* Of an overlay alone only the first object was analysed for it. */
 char *cached_other_analysis(const struct cached *c, const struct manifest *m)
 {
@@ -51,7 +68,7 @@ char *cached_other_analysis(const struct cached *c, const struct manifest *m)
         const struct manifest_object *object = &m->objects[i];
         const char *name = m->names + object->name;
 
-        if (object->analysis == ANALYSIS_LACKS && !is_brought(c, name))
+        if (object->analysis == ANALYSIS_LACKS && lacks_analysis(c, m, object))
             return must_print("it was made without the analysis of %s", name);
         if (object->analysis > ANALYSIS_LACKS && has_other_analysis(object, name))
             return must_print("it was made with another analysis of %s", name);
