@@ -39,7 +39,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (kept <= size && length <= 2 * now.size) {
         again = (struct bytes){calloc(1, length + 1), length};
         if (!replay(&now, &t, &again))
-            t.before_sum = sum(again.at, again.size);
+            t.before_sum = bytes_sum(again.at, again.size);
         free(again.at);
     }
     memcpy(now.bytes + size, &t, sizeof t);
