@@ -40,6 +40,19 @@ def tried(folder, *words):
     return code, out, err
 
 
+def in_a_chroot(folder, program):
+    """Where the root folder is not that of the mount namespace: what is measured there is that machine's program."""
+    (folder / "root").mkdir()
+    inside = 'mount --rbind / "$1" && cd "$1" && exec chroot "$1" env TMPDIR="$2" "$3" try --seconds 2 "$4"'
+    if os.geteuid() or run("unshare", "--mount", "--propagation", "private", "mount", "--rbind", "/", folder / "root")[0]:
+        print("not tried: a chroot")
+        return
+    code, out, err = run("unshare", "--mount", "--propagation", "private", "sh", "-c", inside, "sh", folder / "root",
+                         folder / "tmp", mvld, program)
+    equal((code, err), (0, ""), "in a chroot")
+    contains(out, " with set-interp, direct-calls", "in a chroot")
+
+
 def interrupted(folder, program):
     temporary = folder / "tmp"
     process = subprocess.Popen([mvld, "try", "--seconds", "60", program], env={**ENV, "TMPDIR": str(temporary)},
@@ -68,6 +81,7 @@ with scratch() as scratched:
         check(ways["set-interp, direct-calls"]["wall"]["high-ppm"] < 1_000_000, "by set-interp")
         code, out, err = tried(folder, "--seconds", "2", program)
         contains(out, ": worth it\n", "the sentence")
+        in_a_chroot(folder, program)
     code, out, err = tried(folder, "--seconds", "2", "true")
     equal((code, err), (3, ""), f"`true' gains nothing\n{out}")
     contains(out, "true: no gain: leave it\n", "the sentence")

@@ -35,6 +35,12 @@ static double now(void)
 
 static double seconds_of(struct timeval t) { return (double)t.tv_sec + (double)t.tv_usec / 1e6; }
 
+int try_enter(const struct try_place *p)
+{
+    return p->mounts >= 0 && (setns(p->mounts, CLONE_NEWNS) || fchdir(p->root) || chroot(".") || fchdir(p->folder))
+               ? -1 : 0;
+}
+
 static void become(const struct try_way *way)
 {
     int null = open("/dev/null", O_RDWR);
@@ -42,7 +48,7 @@ static void become(const struct try_way *way)
         dup2(null, fd);
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL); /* nothing goes on when we are interrupted */
-    if (way->mounts >= 0 && setns(way->mounts, CLONE_NEWNS))
+    if (try_enter(&way->place))
         _exit(127);
     execve(way->argv[0], way->argv, way->environment);
     _exit(127);

@@ -41,8 +41,10 @@ static char **environment_with(const char *scratch, const char *tunables)
     return list;
 }
 
-/* Runs a command in this mount namespace, silently.  0 when it ends with 0. */
-static int run_silently(char **argv, char **environment, int mounts)
+static const struct try_place here = {-1, -1, -1};
+
+/* Runs a command there, silently.  0 when it ends with 0. */
+static int run_silently(char **argv, char **environment, const struct try_place *place)
 {
     int status = -1;
     pid_t pid = fork();
@@ -50,7 +52,7 @@ static int run_silently(char **argv, char **environment, int mounts)
         int null = open("/dev/null", O_RDWR);
         for (int fd = 0; fd < 3; fd++)
             dup2(null, fd);
-        if (mounts < 0 || !setns(mounts, CLONE_NEWNS))
+        if (!try_enter(place))
             execve(argv[0], argv, environment);
         _exit(127);
     }
@@ -93,13 +95,22 @@ static char *copy_with_interp(const char *path, const char *scratch, const char 
     return copy;
 }
 
-/* A mount namespace in which `copy` stands in the place of `path`; or -1. */
-static int mounts_with(const char *copy, const char *path)
+static int open_of(pid_t pid, const char *what)
 {
-    int ready[2], fd = -1;
+    char *name = must_print("/proc/%d/%s", (int)pid, what);
+    int fd = open(name, O_RDONLY | O_CLOEXEC);
+    free(name);
+    return fd;
+}
+
+/* A mount namespace in which `copy` stands in the place of `path`; or `here`. */
+static struct try_place place_with(const char *copy, const char *path)
+{
+    struct try_place place = here;
+    int ready[2];
     char byte = 0;
     if (pipe2(ready, O_CLOEXEC))
-        return -1;
+        return here;
     pid_t pid = fork();
     if (!pid) {
         if (!unshare(CLONE_NEWNS) && !mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) &&
@@ -110,35 +121,33 @@ static int mounts_with(const char *copy, const char *path)
         _exit(0);
     }
     close(ready[1]);
-    if (pid > 0 && read(ready[0], &byte, 1) == 1 && byte) {
-        char *name = must_print("/proc/%d/ns/mnt", (int)pid);
-        fd = open(name, O_RDONLY | O_CLOEXEC);
-        free(name);
-    }
+    if (pid > 0 && read(ready[0], &byte, 1) == 1 && byte)
+        place = (struct try_place){open_of(pid, "ns/mnt"), open_of(pid, "root"), open_of(pid, "cwd")};
     close(ready[0]);
     if (pid > 0) {
         kill(pid, SIGKILL);
         waitpid(pid, NULL, 0);
     }
-    return fd;
+    return place.root < 0 || place.folder < 0 ? here : place;
 }
 
-static void add_way(struct try_runs *r, const char *name, const char *remedy, char **argv, char **environment, int mounts)
+static void add_way(struct try_runs *r, const char *name, const char *remedy, char **argv, char **environment,
+                    const struct try_place *place)
 {
     r->ways[r->n_ways++] = (struct try_way){
-        .name = name, .remedy = remedy, .argv = argv, .environment = environment, .mounts = mounts};
+        .name = name, .remedy = remedy, .argv = argv, .environment = environment, .place = *place};
 }
 
 /* One way under mvld: its snapshot is made, with what the program loads while it runs. */
 static void add_snapshot(struct try_runs *r, const char *name, const char *remedy, const char *passes, char **argv,
-                         const char *scratch, int mounts)
+                         const char *scratch, const struct try_place *place)
 {
     char *mvld = realpath("/proc/self/exe", NULL);
     char **environment = environment_with(scratch, must_print("app.passes=%s", passes));
     char **build = command_of(argv, (const char *const[]){mvld, "build", "--run", "--", NULL});
-    char **run = mounts >= 0 ? argv : command_of(argv, (const char *const[]){mvld, "run", "--", NULL});
-    add_way(r, name, remedy, run, environment, mounts);
-    run_silently(build, environment, mounts);
+    char **run = place->mounts >= 0 ? argv : command_of(argv, (const char *const[]){mvld, "run", "--", NULL});
+    add_way(r, name, remedy, run, environment, place);
+    run_silently(build, environment, place);
 }
 
 /* The file that runs: of a script its interpreter. */
@@ -173,21 +182,21 @@ const char *prepare_ways(struct try_runs *r, const char *scratch, char **argv)
     char *const analyze[] = {mvld, "analyze", "--output", analyses, "--program", real, NULL};
 
     r->ways = must_alloc(MOST_WAYS, sizeof *r->ways);
-    add_way(r, "plain", NULL, argv, plain, -1);
-    add_way(r, "plain, beside itself", NULL, argv, plain, -1);
-    run_silently((char **)analyze, plain, -1);
-    int mounts = -1;
+    add_way(r, "plain", NULL, argv, plain, &here);
+    add_way(r, "plain, beside itself", NULL, argv, plain, &here);
+    run_silently((char **)analyze, plain, &here);
+    struct try_place place = here;
     if (!geteuid()) {
         char *copy = copy_with_interp(real, scratch, &why);
-        mounts = why ? -1 : mounts_with(copy, real);
+        place = why ? here : place_with(copy, real);
         free(copy);
     }
-    if (mounts >= 0) {
-        add_snapshot(r, "set-interp, direct-calls", "mvld enable ", "direct-calls", argv, scratch, mounts);
+    if (place.mounts >= 0) {
+        add_snapshot(r, "set-interp, direct-calls", "mvld enable ", "direct-calls", argv, scratch, &place);
         add_snapshot(r, "set-interp, direct-calls, concat", "mvld enable --pass direct-calls --pass concat ",
-                     "direct-calls, concat", argv, scratch, mounts);
+                     "direct-calls, concat", argv, scratch, &place);
     }
-    add_snapshot(r, "mvld run, direct-calls", "mvld run --pass direct-calls -- ", "direct-calls", argv, scratch, -1);
+    add_snapshot(r, "mvld run, direct-calls", "mvld run --pass direct-calls -- ", "direct-calls", argv, scratch, &here);
     free(analyses);
     free(real);
     return NULL;

@@ -13,13 +13,21 @@ struct sample {
     double figure[TRY_FIGURES];
 };
 
+/* A mount namespace, and the root and working folders in it: entering one alone would lead out of a chroot.
+ * mounts -1: those of this process. */
+struct try_place {
+    int mounts, root, folder;
+};
+/* measure.c: this process goes there.  0, or -1. */
+int try_enter(const struct try_place *);
+
 /* A way to start the program.  The first way is the plain one. */
 struct try_way {
     const char *name;
     const char *remedy; /* the command that switches it on, up to the program's name; NULL for plain ways */
     char **argv; /* argv[0] is a path */
     char **environment;
-    int mounts;             /* the mount namespace in which it is started; -1: this one */
+    struct try_place place;
     const char *wrong;      /* why it is no longer measured, or NULL */
     struct sample *samples; /* one for each round */
 };
