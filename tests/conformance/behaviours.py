@@ -51,9 +51,10 @@ def directives(source):
 def build_rust(folder, source):
     if not shutil.which("rustc"):
         support.skip("rustc is missing")
-    done = subprocess.run(["rustc", "-O", "-o", folder / "program", source,
+    # Debian 12's compiler (1.63) has parts of the library that are stable since, with a feature.
+    done = subprocess.run(["rustc", "-O", "-Astable-features", "-o", folder / "program", source,
                            f"-Clink-arg=-Wl,--dynamic-linker={folder}/ld.so"], cwd=folder,
-                          capture_output=True, text=True, timeout=100)
+                          env={**os.environ, "RUSTC_BOOTSTRAP": "1"}, capture_output=True, text=True, timeout=100)
     support.check(done.returncode == 0, done.stderr)
 
 

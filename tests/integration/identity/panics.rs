@@ -5,6 +5,7 @@
 // A failure means that a Rust program aborts where it would go on.
 //
 // run:
+#![feature(backtrace)]
 use std::panic;
 
 // What the caller's program counter is.  Data never moves, and is near the original code.
