@@ -37,8 +37,9 @@ def lay_over(folder, trees):
 
 
 def install(folder, instead=None):
-    """In the namespace: what `meson install` makes lies over the machine's own; its folder before that.  Of overlays above a tmpfs no
-    snapshots are made: with `instead`, a folder such as /usr/local, the installation's stands in its place."""
+    """In the namespace: what `meson install` makes is mounted over the machine's own files, as an overlay above a
+    tmpfs.  No snapshots are made of files there, so with `instead`, a folder such as /usr/local, the installation's
+    folder is mounted in its place."""
     if not instead:
         subprocess.run(["mount", "-t", "tmpfs", "none", str(folder)], check=True)
     destination = folder / "destination"

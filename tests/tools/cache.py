@@ -14,24 +14,15 @@ import sys
 import tempfile
 from pathlib import Path
 
-from support import check, contains, equal, finish, run
+from support import ANSWER_PROGRAM, check, contains, equal, finish, run
 
 mvld, loader, answer = map(os.path.abspath, sys.argv[1:4])
-
-# What the pass looks for.
-PROGRAM = r"""
-__asm__(".globl answer\n.type answer, @function\n"
-        "answer: movl $1, %eax\nret\n.size answer, . - answer\n");
-int answer(void);
-int main(void) { return answer(); }
-int (*const word)(void) = main;
-"""
 
 with tempfile.TemporaryDirectory() as scratch:
     scratch = Path(scratch)
     images = scratch / "cache/mvld/snapshots"
     program = scratch / "program"
-    (scratch / "program.c").write_text(PROGRAM)
+    (scratch / "program.c").write_text(ANSWER_PROGRAM)
     subprocess.run(["gcc", "-O1", "-rdynamic", "program.c", "-o", program], cwd=scratch, check=True,
                    timeout=60)
     config = scratch / "mvld.conf"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`mvld doctor PROGRAM` says what the next start of a program does: what MVLD_DEBUG says of one start is the
+"""`mvld doctor ANSWER_PROGRAM` says what the next start of a program does: what MVLD_DEBUG says of one start is the
 expectation.
 
 A failure means that it sends somebody who looks for a fault into the wrong direction.
@@ -10,22 +10,13 @@ import shutil
 import sys
 from pathlib import Path
 
-from support import check, compile_file, contains, equal, finish, run, scratch
+from support import ANSWER_PROGRAM, check, compile_file, contains, equal, finish, run, scratch
 
 mvld, loader, answer = map(os.path.abspath, sys.argv[1:4])
 
-# What the pass looks for.
-PROGRAM = r"""
-__asm__(".globl answer\n.type answer, @function\n"
-        "answer: movl $1, %eax\nret\n.size answer, . - answer\n");
-int answer(void);
-int main(void) { return answer(); }
-int (*const word)(void) = main;
-"""
-
 with scratch() as folder:
     folder = Path(folder)
-    (folder / "program.c").write_text(PROGRAM)
+    (folder / "program.c").write_text(ANSWER_PROGRAM)
     program = compile_file(folder / "program", "-O1", "-rdynamic", folder / "program.c")
     config = folder / "mvld.conf"
     env = {"XDG_CACHE_HOME": str(folder / "cache"), "XDG_CONFIG_HOME": str(folder / "none"),

@@ -9,18 +9,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from support import ENV, check, compile_file, contains, equal, finish, run, scratch
+from support import ANSWER_PROGRAM, ENV, check, compile_file, contains, equal, finish, run, scratch
 
 mvld, loader, answer = map(os.path.abspath, sys.argv[1:4])
-
-# What the pass looks for.
-PROGRAM = r"""
-__asm__(".globl answer\n.type answer, @function\n"
-        "answer: movl $1, %eax\nret\n.size answer, . - answer\n");
-int answer(void);
-int main(void) { return answer(); }
-int (*const word)(void) = main;
-"""
 
 
 def on_terminal(*command, env):
@@ -37,7 +28,7 @@ def on_terminal(*command, env):
 
 with scratch() as folder:
     folder = Path(folder)
-    (folder / "program.c").write_text(PROGRAM)
+    (folder / "program.c").write_text(ANSWER_PROGRAM)
     program = compile_file(folder / "program", "-O1", "-rdynamic", "-Wl,--build-id", folder / "program.c")
     (folder / "mvld.conf").write_text(f"[app]\nmatch = {program}\npasses = answer\n")
     env = {"XDG_CACHE_HOME": str(folder / "cache"), "MVLD_CONFIG": str(folder / "mvld.conf"),

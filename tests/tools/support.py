@@ -13,6 +13,15 @@ for name in [n for n in ENV if n.startswith("MVLD")]:
 ENV["MVLD_STATE"] = tempfile.mkdtemp(prefix="mvld-state-")  # the record of changes
 atexit.register(shutil.rmtree, ENV["MVLD_STATE"], ignore_errors=True)
 
+# What the pass `answer` looks for.
+ANSWER_PROGRAM = r"""
+__asm__(".globl answer\n.type answer, @function\n"
+        "answer: movl $1, %eax\nret\n.size answer, . - answer\n");
+int answer(void);
+int main(void) { return answer(); }
+int (*const word)(void) = main;
+"""
+
 failures = 0
 
 

@@ -42,9 +42,10 @@ void changes_free(struct changes *);
 const char *changes_add(const char *path, const struct change *);
 const char *changes_remove(const char *path, const struct change *);
 
-/* undo.c: takes one change back, on the machine whose root folder is `root`.  NULL: the file is what it was, or
- * the change was no longer there.  Else a sentence: what went wrong, or in what the file differs from before. */
-const char *change_undo(const char *root, const struct change *);
+/* undo.c: takes one change back, on the machine whose root folder is `root`, and removes its row from the record
+ * when the change is no longer there.  NULL: the file is what it was, or was changed by others before.  Else a
+ * sentence: what went wrong, or in what the file differs from before. */
+const char *change_undo(const char *record, const char *root, const struct change *);
 
 /* undo.c: 1 when the file still has the change, or the row is of an unknown kind. */
 int change_stands(const char *root, const struct change *);

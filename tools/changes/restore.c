@@ -43,11 +43,7 @@ static void list_change(const char *root, const struct change *c)
 
 static int undo_change(const char *record, const char *root, const struct change *c)
 {
-    const char *why = change_undo(root, c);
-    if (!why || !change_stands(root, c)) {
-        const char *kept = changes_remove(record, c);
-        why = why ? why : kept;
-    }
+    const char *why = change_undo(record, root, c);
     if (why) {
         fprintf(stderr, "mvld-restore: %s%s: %s\n", root, c->field[CHANGE_PATH], why);
         return TOOL_FAILED;

@@ -94,7 +94,7 @@ static const char *undo_interp(const char *path, const char *before)
     return why;
 }
 
-const char *change_undo(const char *root, const struct change *c)
+static const char *undo(const char *root, const struct change *c)
 {
     char *path = must_print("%s%s", root, c->field[CHANGE_PATH]);
     const char *why = NULL;
@@ -106,4 +106,13 @@ const char *change_undo(const char *root, const struct change *c)
         why = undo_interp(path, c->field[CHANGE_BEFORE]);
     free(path);
     return why;
+}
+
+const char *change_undo(const char *record, const char *root, const struct change *c)
+{
+    const char *why = undo(root, c);
+    if (why && change_stands(root, c))
+        return why;
+    const char *kept = changes_remove(record, c);
+    return why ? why : kept;
 }

@@ -113,11 +113,7 @@ static struct snapshots snapshots_of(const char *program, int remove)
 
 static int take_back(const char *record, const struct change *c)
 {
-    const char *why = change_undo("", c);
-    if (!why || !change_stands("", c)) {
-        const char *kept = changes_remove(record, c);
-        why = why ? why : kept;
-    }
+    const char *why = change_undo(record, "", c);
     if (why)
         complain("disable", "%s: %s", c->field[CHANGE_PATH], why);
     return why ? TOOL_FAILED : TOOL_OK;

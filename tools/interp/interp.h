@@ -27,7 +27,7 @@ int interp_place(const struct elf_file *, const char *path, unsigned char *to);
 /* Bytes behind the last one that the ELF headers know. */
 uint64_t interp_payload(const struct elf_file *);
 
-/* interp/record.c: a sum that tells an accident. */
+/* interp/record.c: FNV-1a of the bytes.  It finds accidental changes, not those of an attacker. */
 uint64_t bytes_sum(const unsigned char *at, size_t size);
 
 /* `now` with a record behind it, from which `before` can be made
