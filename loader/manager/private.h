@@ -53,6 +53,7 @@ struct pipeline {
     const struct rimf_sys *watching; /* for crashes of passes; NULL: nobody is told */
     void (*say)(void *cookie, const char *why);
     void *cookie;
+    uint64_t emission; /* nanoseconds, of making what passes want */
     int checked, broken; /* the image was, and is, as far as that */
 };
 

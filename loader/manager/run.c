@@ -171,17 +171,40 @@ void pipeline_relocate(struct pipeline *p, struct mvld_image *image,
     rimf_crash_leave(&crash);
 }
 
-/* A pass behind it moves code, and runs. */
-static int moves_later(const struct pipeline *p, size_t i)
+/* It stays one of those that are called for what comes by dlopen, if that is where it failed. */
+static void fail_pass(struct pipeline *p, struct planned_pass *it, struct mvld_image *image, int error)
 {
-    while (++i < p->n)
-        if (p->passes[i].flags & MVLD_PASS_MOVES &&
-            (p->passes[i].status == PASS_PLANNED || p->passes[i].status == PASS_RAN))
-            return 1;
-    return 0;
+    it->status = it->context.later ? it->status : PASS_FAILED;
+    rimf_log(&p->log, MVLD_LOG_WARNING, "mvld: the pass '%s' failed%s (error %d): %s", it->name,
+             it->context.later ? " for added objects" : "", -error, rimf_api()->last_error(image));
 }
 
-/* For the objects of the start, or of a dlopen.  What the pass declared becomes memory; of one that failed,
+/* What became wanted by a pass could not be made. */
+static void has_failed(void *pipeline, const struct mvld_context *ctx, int error)
+{
+    struct pipeline *p = pipeline;
+
+    for (size_t i = 0; i < p->n; i++)
+        if (&p->passes[i].context == ctx)
+            fail_pass(p, &p->passes[i], ctx->image, error);
+}
+
+/* Its rules are asked. */
+int pipeline_emit(struct pipeline *p, struct mvld_image *image)
+{
+    struct rimf_crash crash;
+    uint64_t began = now(p);
+    int error;
+
+    watch(p, &crash);
+    rimf_image_set_failed(image, has_failed, p);
+    error = rimf_image_emit(image);
+    rimf_crash_leave(&crash);
+    p->emission += now(p) - began;
+    return error ? -ECANCELED : 0;
+}
+
+/* For the objects of the start, or of a dlopen.  What the pass declared is wanted from here on; of one that failed,
  * nothing. */
 static int run_for(struct pipeline *p, size_t i, struct mvld_image *image,
                    const struct mvld_object *const *objects, size_t n, int later)
@@ -193,14 +216,17 @@ static int run_for(struct pipeline *p, size_t i, struct mvld_image *image,
     watch(p, &crash);
     pipeline_set_context(it, image);
     it->context.later = later;
+    rimf_image_set_failed(image, has_failed, p);
     rimf_image_set_stage(image, RIMF_STAGE_RUN);
+    rimf_image_set_pass(image, &it->context);
     if (it->pass->run)
         error = result_of(it, image, "run", it->pass->run(&it->context, objects, n));
     rimf_image_set_stage(image, RIMF_STAGE_NONE);
+    rimf_image_set_pass(image, NULL);
     if (error >= 0)
-        error = rimf_image_realise(image, &it->context, moves_later(p, i)); /* which asks its rules */
+        error = rimf_pass_ran(image, &it->context);
     else
-        rimf_image_forget(image, &it->context);
+        rimf_pass_failed(image, &it->context);
     rimf_crash_leave(&crash);
     return error;
 }
@@ -218,10 +244,9 @@ static void run_one(struct pipeline *p, size_t i, struct mvld_image *image)
     objects = rimf_image_objects(image, &n);
     error = run_for(p, i, image, objects, n, 0);
     it->nanoseconds = now(p) - began;
-    it->status = error < 0 ? PASS_FAILED : PASS_RAN;
+    it->status = PASS_RAN;
     if (error < 0)
-        rimf_log(&p->log, MVLD_LOG_WARNING, "mvld: the pass '%s' failed (error %d): %s", name,
-                 -error, rimf_api()->last_error(image));
+        fail_pass(p, it, image, error);
     else
         rimf_log(&p->log, MVLD_LOG_PASSES, "pass %s: done", name);
 }
@@ -248,8 +273,10 @@ static void print_statistics(const struct pipeline *p)
         return;
     for (size_t i = 0; i < p->n; i++)
         total += p->passes[i].nanoseconds;
+    total += p->emission;
     rimf_log(&p->log, MVLD_LOG_STATISTICS, "pass statistics:");
-    rimf_log(&p->log, MVLD_LOG_STATISTICS, "  total time in passes: %lu ns", total);
+    rimf_log(&p->log, MVLD_LOG_STATISTICS, "  total time in passes: %lu ns, %lu of it to make what they want", total,
+             p->emission);
     for (size_t i = 0; i < p->n; i++) {
         const struct planned_pass *it = &p->passes[i];
         uint64_t mille = total ? it->nanoseconds * 1000 / total : 0;
@@ -297,20 +324,13 @@ int pipeline_run(struct pipeline *p, struct mvld_image *image, size_t end)
         if (p->passes[i].status != PASS_RAN)
             result = -ECANCELED;
     }
+    if (end > p->n && pipeline_emit(p, image))
+        result = -ECANCELED;
     for (size_t i = 0; i < p->n && end > p->n; i++)
         say_unmatched(p, &p->passes[i]);
     if (end > p->n)
         print_statistics(p);
     return p->broken ? -EUCLEAN : result;
-}
-
-void pipeline_rest(struct pipeline *p, struct mvld_image *image)
-{
-    struct rimf_crash crash;
-
-    watch(p, &crash);
-    rimf_realise_rest(image);
-    rimf_crash_leave(&crash);
 }
 
 void pipeline_added(struct pipeline *p, struct mvld_image *image,
@@ -328,11 +348,11 @@ void pipeline_added(struct pipeline *p, struct mvld_image *image,
         rimf_log(&p->log, MVLD_LOG_STATISTICS, "time in %s for %zu added objects: %lu ns",
                  it->name, n, took);
         if (error < 0)
-            rimf_log(&p->log, MVLD_LOG_WARNING,
-                     "mvld: the pass '%s' failed for added objects (error %d): %s",
-                     it->name, -error, rimf_api()->last_error(image));
+            fail_pass(p, it, image, error);
         p->broken = !verify(p, image, it->name);
     }
+    if (end >= p->n)
+        pipeline_emit(p, image);
 }
 
 void pipeline_applied(struct pipeline *p, struct mvld_image *image, size_t n)

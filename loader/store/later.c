@@ -150,6 +150,7 @@ static void learn(struct loader *l, struct coming *c)
     watch(l);
     rimf_image_set_writes(l->image, !sys_failed(lock));
     pipeline_added(l->pipeline, l->image, c->rest, c->n_rest, 0, l->later.passes);
+    pipeline_emit(l->pipeline, l->image);
     rimf_image_set_writes(l->image, 0);
     n = rimf_later_write(l->image, c->folder, l->later.user, c->rest, c->n_rest,
                          sys_failed(lock) ? refusal : NULL);

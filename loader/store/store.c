@@ -359,7 +359,7 @@ void store_run(struct loader *l)
     } else if (plan.build) {
         begin(l, &plan, n);
     }
-    if (!pipeline_run(l->pipeline, l->image, n) && plan.build)
+    if (!pipeline_run(l->pipeline, l->image, n) && plan.build && !pipeline_emit(l->pipeline, l->image))
         store_keep(l, &plan);
     if (plan.build)
         rimf_image_watch_end(l->image);

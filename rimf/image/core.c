@@ -103,6 +103,19 @@ void rimf_image_set_stage(struct mvld_image *image, enum rimf_stage stage)
         image->error[0] = '\0';
 }
 
+void rimf_image_set_pass(struct mvld_image *image, const struct mvld_context *ctx)
+{
+    image->running = ctx;
+    image->runner = ctx && !image->heap.alone ? (uint32_t)SYS3(image->sys, SYS_gettid, 0, 0, 0) : 0;
+}
+
+void rimf_image_set_failed(struct mvld_image *image,
+                           void (*failed)(void *cookie, const struct mvld_context *, int error), void *cookie)
+{
+    image->failed = failed;
+    image->failed_cookie = cookie;
+}
+
 int rimf_only_in(struct mvld_image *image, enum rimf_stage stage, const char *who)
 {
     return !image ? -EINVAL : image->stage == stage ? 0
@@ -148,7 +161,7 @@ static int moved_find(const struct mvld_image *image, uintptr_t original, size_t
 }
 
 /* The rest is not there, and must not be asked for: see image.h. */
-static const struct mvld_api api = {RIMF_API_CORE, .moved_find = moved_find};
+static const struct mvld_api api = {RIMF_API_CORE, .patch_begin = rimf_api_patch_begin, .moved_find = moved_find};
 
 const struct mvld_api *rimf_api_core(void)
 {

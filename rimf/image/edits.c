@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/image/edits.c: what passes declare of calls, verified, and where it is realised.
+ * rimf/image/edits.c: what passes want of calls through slots, each behind what those before it want.
  *
- *     calls_retarget      a rule for the calls of an object; nothing is changed
- *     the pass ends       they are changed where they stand (realise/realise.c), unless a pass
- *                         behind it moves code: then
- *     code moves          it asks where its calls lead (moved/calls.c); what did not move is
- *                         changed where it stands
+ *     found      where the host loader sends a call through the slot
+ *     wanted     the rule of the first pass says where that call shall lead instead; the next one is told so,
+ *                and may say again
+ *     emitted    behind the last pass the calls become code (realise/realise.c), where they stand or where
+ *                they moved to
  *
- * So the calls of code that moved stay in the original what they were: through the PLT, like all of it
+ * So the calls of code that moves stay in the original what they were: through the PLT, like all of it
  * that moved code leaves alone.  A page of it that is written is a private copy of it, a
  * page fault and some microseconds, and of most pages with calls nothing else is written.  A
  * snapshot holds what became of originals: while one is made, they are changed first.
@@ -29,18 +29,35 @@ const char edit_other[] = "the code is not what the analysis says";
 
 /* ---- declaring ------------------------------------------------------------------------ */
 
-static struct rimf_edit *edit_of(struct mvld_image *image, const struct mvld_context *ctx,
-                                 mvld_calls_rule *rule, uint32_t flags)
+static struct rimf_edit_report *report_of(struct mvld_image *image, const struct mvld_context *ctx)
 {
-    struct rimf_edit **end = &image->edits;
+    struct rimf_edit_report **end = &image->reports;
 
-    for (; *end; end = &(*end)->next)
-        if ((*end)->ctx == ctx && (*end)->rule == rule && (*end)->flags == flags)
-            return *end;
-    *end = rimf_heap_alloc(&image->heap, sizeof **end);
+    while (*end && (*end)->ctx != ctx)
+        end = &(*end)->next;
+    if (!*end)
+        *end = rimf_heap_alloc(&image->heap, sizeof **end);
     if (*end)
-        **end = (struct rimf_edit){.ctx = ctx, .rule = rule, .flags = flags};
+        (*end)->ctx = ctx;
     return *end;
+}
+
+/* Behind those of passes before. */
+static int add(struct rimf_object *object, const struct rimf_edit *made)
+{
+    struct mvld_image *image = made->ctx->image;
+    struct rimf_edit **end = &object->edit;
+    size_t n = 0;
+
+    for (; *end; end = &(*end)->next, n++)
+        if ((*end)->ctx == made->ctx)
+            return rimf_fail(image, EEXIST, "%s: %s: the pass has a rule for its calls", made->ctx->pass,
+                             object->public.name);
+    *end = n < EDITS_MOST && made->report ? rimf_heap_alloc(&image->heap, sizeof **end) : NULL;
+    if (!*end)
+        return rimf_fail(image, ENOMEM, "%s: out of memory", made->ctx->pass);
+    **end = *made;
+    return 0;
 }
 
 int rimf_calls_retarget(const struct mvld_context *ctx, const struct mvld_object *public,
@@ -53,18 +70,15 @@ int rimf_calls_retarget(const struct mvld_context *ctx, const struct mvld_object
 
     if (error)
         return error;
-    if (!rimf_is_mapped(public) || !rule || flags & ~MVLD_CALLS_SINGLES)
-        return rimf_fail(ctx->image, EINVAL, "%s: a rule for calls is wrong", ctx->pass);
-    if (object->edit)
-        return rimf_fail(ctx->image, EEXIST, "%s: %s: the pass '%s' has a rule for its calls",
-                         ctx->pass, public->name, object->edit->ctx->pass);
+    if (!rimf_is_mapped(public) || !rule || flags & ~(MVLD_CALLS_SINGLES | MVLD_CALLS_BOUND))
+        return rimf_fail(image, EINVAL, "%s: a rule for calls is wrong", ctx->pass);
     if (watcher) {
-        rimf_log(ctx->image->log, MVLD_LOG_PASSES, "%s: %s: no call is changed: %s", ctx->pass,
+        rimf_log(image->log, MVLD_LOG_PASSES, "%s: %s: no call is changed: %s", ctx->pass,
                  public->name, watcher);
         return 0;
     }
-    object->edit = edit_of(ctx->image, ctx, rule, flags);
-    return object->edit ? 0 : rimf_fail(ctx->image, ENOMEM, "%s: out of memory", ctx->pass);
+    return add(object, &(struct rimf_edit){.ctx = ctx, .rule = rule, .flags = flags,
+                                           .report = report_of(image, ctx)});
 }
 
 /* ---- where a call ends ----------------------------------------------------------------- */
@@ -76,7 +90,7 @@ int rimf_calls_retarget(const struct mvld_context *ctx, const struct mvld_object
 static void note(struct bound *b, const struct mvld_slot *slot, const struct mvld_object *holder)
 {
     b->shown[b->n++] = slot->shown;
-    b->binding.target = slot->target;
+    b->binding.target = b->binding.found = slot->target;
     b->binding.holder = holder;
     b->binding.flags = (b->binding.flags & slot->flags & MVLD_SLOT_RELRO) |
                        ((b->binding.flags | slot->flags) & MVLD_SLOT_LAZY);
@@ -133,54 +147,116 @@ const char *rimf_unfit_target(const struct mvld_context *ctx, const struct mvld_
     return NULL;
 }
 
-const char *rimf_edit_lead(struct mvld_image *image, const struct rimf_object *object,
-                           uintptr_t slot, uintptr_t *target)
+/* What `edit` makes of what those before it want; `bound` is told to it with that. */
+static void ask(const struct rimf_edit *edit, const struct rimf_object *object, struct mvld_binding *bound,
+                uint32_t bit, struct rimf_wanted *wanted)
 {
-    const struct rimf_edit *edit = object->edit;
-    struct bound bound;
-    const char *why = bind_slot(image, object, slot, &bound), *unfit;
+    const struct mvld_object *before = bound->holder;
+    uintptr_t target = 0;
+    const char *why = edit->rule(edit->ctx, &object->public, bound, &target);
+    const char *unfit = target || why ? NULL : "its rule says neither a target nor a reason";
 
-    *target = 0;
-    if (!why)
-        why = edit->rule(edit->ctx, &object->public, &bound.binding, target);
-    if (why && !*target)
-        return why;
-    unfit = rimf_unfit_target(edit->ctx, *target == bound.binding.target ? bound.binding.holder
-                                                                : rimf_object_find(image, *target),
-                         *target);
-    for (size_t i = 0; !unfit && i < bound.n; i++)
-        if (rimf_depends(image, &object->public, bound.shown[i]))
-            unfit = "memory is short";
-    *target = unfit ? 0 : *target;
-    return unfit ? unfit : why;
+    if (target) {
+        bound->holder = target == bound->target ? before : rimf_object_find(edit->ctx->image, target);
+        unfit = rimf_unfit_target(edit->ctx, bound->holder, target);
+    }
+    if (why || unfit)
+        wanted->why = unfit ? unfit : why;
+    if (!target || unfit) {
+        bound->holder = before;
+        return;
+    }
+    wanted->moved = bound->target = target;
+    wanted->by_moved |= bit;
+    if (why)
+        return;
+    wanted->target = target;
+    wanted->by |= bit;
 }
 
-uintptr_t rimf_edit_end(struct mvld_image *image, const struct rimf_object *object, uintptr_t slot)
+struct rimf_wanted rimf_edit_wanted(struct mvld_image *image, const struct rimf_object *object, uintptr_t slot)
 {
-    uintptr_t target;
+    struct bound bound;
+    struct rimf_wanted wanted = {.why = bind_slot(image, object, slot, &bound)};
+    uint32_t bit = 1;
 
-    if (!slot)
-        return object->edit->flags & MVLD_CALLS_SINGLES && !rimf_depends(image, &object->public, 0);
-    return rimf_edit_lead(image, object, slot, &target) ? 0 : target;
+    if (wanted.why)
+        return wanted;
+    for (struct rimf_edit *edit = rimf_edits_of(image, object); edit; edit = rimf_edit_behind(image, edit), bit <<= 1)
+        ask(edit, object, &bound.binding, bit, &wanted);
+    for (size_t i = 0; wanted.moved && i < bound.n; i++)
+        if (rimf_depends(image, &object->public, bound.shown[i]))
+            return (struct rimf_wanted){.why = "memory is short"};
+    return wanted;
+}
+
+int rimf_edit_led(struct mvld_image *image, const struct rimf_object *object, uintptr_t slot, uintptr_t names)
+{
+    struct bound bound;
+    struct rimf_wanted wanted = {.target = 0};
+
+    if (bind_slot(image, object, slot, &bound) || bound.binding.target == names)
+        return bound.binding.target == names && names;
+    for (const struct rimf_edit *edit = object->edit; edit; edit = edit->next)
+        if (!edit->report)
+            ask(edit, object, &bound.binding, 0, &wanted);
+    return names == wanted.target || names == wanted.moved;
+}
+
+int rimf_edit_waits(const struct mvld_image *image, const struct rimf_object *object)
+{
+    const struct rimf_edit *edit = rimf_edits_of(image, object);
+
+    while (edit && !edit->report)
+        edit = rimf_edit_behind(image, edit);
+    return edit != NULL;
+}
+
+int rimf_edit_was_emitted(const struct rimf_object *object)
+{
+    const struct rimf_edit *edit = object->edit;
+
+    while (edit && edit->report)
+        edit = edit->next;
+    return edit != NULL;
+}
+
+int rimf_edit_singles(struct mvld_image *image, const struct rimf_object *object)
+{
+    const struct rimf_edit *edit = rimf_edits_of(image, object);
+
+    while (edit && !(edit->flags & MVLD_CALLS_SINGLES))
+        edit = rimf_edit_behind(image, edit);
+    return edit && !rimf_depends(image, &object->public, 0);
+}
+
+int rimf_edit_is_bound(const struct mvld_image *image, const struct rimf_object *object)
+{
+    const struct rimf_edit *edit = rimf_edits_of(image, object);
+
+    while (edit && edit->flags & MVLD_CALLS_BOUND)
+        edit = rimf_edit_behind(image, edit);
+    return !edit;
 }
 
 /* ---- counting ---------------------------------------------------------------------------- */
 
 void rimf_edit_left(struct rimf_edit *edit, const char *why, size_t n)
 {
+    struct rimf_edit_report *report = edit->report;
     size_t i = 0;
 
-    if (!n)
+    if (!n || !report)
         return;
-    while (i < edit->n_left && edit->left[i].why != why && !rimf_streq(edit->left[i].why, why))
+    while (i < report->n_left && report->left[i].why != why && !rimf_streq(report->left[i].why, why))
         i++;
     if (i == EDIT_REASONS) {
         i--;
-        edit->left[i].why = "for several other reasons";
-    } else if (i == edit->n_left) {
-        edit->left[edit->n_left++].why = why;
+        report->left[i].why = "for several other reasons";
+    } else if (i == report->n_left) {
+        report->left[report->n_left++].why = why;
     }
-    edit->left[i].n += n;
+    report->left[i].n += n;
 }
 
 void rimf_image_forget_edits(struct mvld_image *image, const struct mvld_context *ctx)
@@ -189,17 +265,21 @@ void rimf_image_forget_edits(struct mvld_image *image, const struct mvld_context
 
     rimf_retargets_forget(image);
     for (size_t i = 0; i < table->n_objects; i++)
-        if (table->objects[i]->edit && table->objects[i]->edit->ctx == ctx)
-            table->objects[i]->edit = NULL;
+        for (struct rimf_edit **at = &table->objects[i]->edit, *edit; (edit = *at);) {
+            if (edit->ctx != ctx || !edit->report) {
+                at = &edit->next;
+                continue;
+            }
+            *at = edit->next;
+            rimf_heap_release(&image->heap, edit);
+        }
     rimf_table_leave(image);
-    for (struct rimf_edit **at = &image->edits; *at;) {
-        struct rimf_edit *edit = *at;
-
-        if (edit->ctx != ctx) {
-            at = &edit->next;
+    for (struct rimf_edit_report **at = &image->reports, *report; (report = *at);) {
+        if (report->ctx != ctx) {
+            at = &report->next;
             continue;
         }
-        *at = edit->next;
-        rimf_heap_release(&image->heap, edit);
+        *at = report->next;
+        rimf_heap_release(&image->heap, report);
     }
 }

@@ -12,7 +12,7 @@
  * system call.  A fork in the middle leaves the child the old table or the new one,
  * either whole.
  */
-#include "rimf/image/private.h"
+#include "rimf/image/edits.h"
 
 #include "rimf/base/base.h"
 
@@ -197,6 +197,12 @@ static void forget_gone(struct mvld_image *image)
     while (image->gone) {
         struct rimf_object *next = image->gone->next_gone;
 
+        while (image->gone->edit) {
+            struct rimf_edit *edit = image->gone->edit;
+
+            image->gone->edit = edit->next;
+            rimf_heap_give(&image->heap, edit);
+        }
         rimf_heap_give(&image->heap, image->gone->slots);
         rimf_heap_give(&image->heap, image->gone->words);
         rimf_heap_give(&image->heap, image->gone->fragments);

@@ -29,3 +29,10 @@ uintptr_t rimf_original_of(const struct mvld_image *image, uintptr_t address)
         return 0;
     return last->original + (address - last->at);
 }
+
+int rimf_has_moved(const struct mvld_image *image, const struct rimf_object *object)
+{
+    const struct moved_code *moved = __atomic_load_n(&image->moved, __ATOMIC_ACQUIRE);
+
+    return moved && object->moved && object->moved <= __atomic_load_n(&moved->n, __ATOMIC_ACQUIRE);
+}

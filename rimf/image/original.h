@@ -82,6 +82,8 @@ struct moved_code {
 /* Where the code was mapped, of an address in moved code, or 0.  [any thread, signal
  * handler] */
 uintptr_t rimf_original_of(const struct mvld_image *, uintptr_t address);
+/* Code of the object runs elsewhere by now, and is not only planned to. */
+int rimf_has_moved(const struct mvld_image *, const struct rimf_object *);
 /* The address; of one in moved code, where that was mapped. */
 static inline uintptr_t rimf_unmoved(const struct mvld_image *image, uintptr_t address)
 {

@@ -44,7 +44,7 @@ struct rimf_object {
     uint64_t born; /* the first that did */
     int global;    /* there since the first update */
     int gone;      /* its memory must not be touched any more */
-    struct rimf_edit *edit;   /* image/edits.h: of its calls; NULL: there is none */
+    struct rimf_edit *edit;   /* image/edits.h: what passes want of its calls, the first of them first */
     struct rimf_slots *slots; /* image/slots.c; NULL until asked for */
     struct rimf_words *words; /* image/reference_tables.c; likewise */
     struct opened_analysis *analysis; /* image/references.c; NULL until asked for */
@@ -73,8 +73,6 @@ struct rimf_object {
     uintptr_t extended;    /* and, while that is realised, where its tables go */
     int opened;     /* its RELRO can be written at the moment, */
     int to_open;    /* and should be (store/apply_pointers.c) */
-    size_t calls_moved, calls_made; /* moved/calls.c: in its moved code; direct because a pass said so */
-    size_t calls_unmoved;            /* in none of that */
     int calls_direct; /* some were made so, where they stand or in moved code */
 };
 
@@ -174,8 +172,11 @@ struct mvld_image {
     struct symbol_edit *symbol_edits; /* image/symbol_edits.c */
     struct rimf_address_set symbols_edited;
     struct rimf_retargets retargets;
-    struct rimf_edit *edits; /* image/edits.h: not realised yet, in the order of their passes */
-    int has_moved; /* these are realised, where code has moved: of code that has not */
+    struct rimf_edit_report *reports; /* image/edits.h: of passes whose edits were not emitted yet */
+    const struct mvld_context *running; /* rimf_image_set_pass */
+    uint32_t runner; /* its thread; 0: the only one */
+    void (*failed)(void *cookie, const struct mvld_context *, int error); /* or NULL: rimf_image_set_failed */
+    void *failed_cookie;
     int (*caller_hooks)(void *cookie, const char **why);
     void *caller_cookie;
     const struct rimf_described *described; /* rimf_image_describe */
@@ -196,6 +197,12 @@ struct mvld_image {
     struct rimf_choice choices[RIMF_CHOICES];
     struct rimf_shown shown;
 };
+
+/* 1: behind this emission calls go past the PLT, in code that moves alone. */
+static inline int rimf_image_leads_calls(const struct mvld_image *image)
+{
+    return image->reports && !image->watch;
+}
 
 /* 1: what comes now, by dlopen, is added to the manifest. */
 static inline int rimf_image_learns(const struct mvld_image *image)
@@ -336,6 +343,7 @@ int rimf_symbol_add(const struct mvld_context *, const struct mvld_symbol *);
 
 /* ---- image/edits.c ------------------------------------------------------------ */
 
+
 int rimf_calls_retarget(const struct mvld_context *, const struct mvld_object *, mvld_calls_rule *,
                         uint32_t flags);
 
@@ -431,7 +439,7 @@ int rimf_fail(struct mvld_image *, int err, const char *format, ...)
     .object_count = rimf_object_count, .object_at = rimf_object_at, \
     .object_find = rimf_object_find, .object_holds = rimf_object_holds, \
     .note_each = rimf_note_each, .plt_target = rimf_plt_target, \
-    .patch_begin = rimf_api_patch_begin, .patch_add = rimf_patch_add, \
+    .patch_add = rimf_patch_add, \
     .patch_commit = rimf_patch_commit, .patch_count = rimf_patch_count, \
     .patch_at = rimf_patch_at, .patch_end = rimf_patch_end, \
     .patch_often = rimf_patch_often, .patch_add_words = rimf_patch_add_words, \

@@ -84,9 +84,9 @@ static const struct analysis *unmoved_analysis(const struct asked *a, int *error
 
     if (!s)
         *error = refuse(a, ENODATA, why);
-    else if (a->object->moved)
+    else if (rimf_has_moved(a->image, a->object))
         *error = refuse(a, ENOTSUP, "its code was moved before");
-    return s && !a->object->moved ? s : NULL;
+    return s && !rimf_has_moved(a->image, a->object) ? s : NULL;
 }
 
 static int find_operand(const struct asked *a, struct rimf_retarget *out)

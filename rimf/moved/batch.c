@@ -18,8 +18,7 @@ struct making {
     struct moved_code *moved;
     struct rimf_moved_report *report;
     size_t first;                 /* in the list */
-    size_t frames_size, n_new, n_calls; /* of all: bytes of frames, how many these are, calls */
-    struct moved_targets *answers;
+    size_t frames_size, n_new;    /* of all: bytes of frames, how many these are */
     uintptr_t code, code_end;     /* new pages */
     uintptr_t frames, frames_end; /* new pages; `table` bytes before them change too */
     uintptr_t next_frames;        /* in these */
@@ -94,7 +93,6 @@ static int measure(struct making *m, struct moving *c)
         return failed(c, error);
     m->frames_size += moved_frames_size(c);
     m->n_new += c->analysis->n_frames;
-    m->n_calls += c->analysis->n_calls;
     return 0;
 }
 
@@ -196,7 +194,6 @@ static int fill_object(struct making *m, struct moving *c)
 {
     int error;
 
-    c->answers = m->answers;
     error = move_code(c);
     if (!error)
         error = moved_frames(c, m->next_frames);
@@ -227,14 +224,10 @@ static int fill(struct making *m)
 {
     int error;
 
-    m->answers = moved_targets_create(m->image, m->n_calls);
-    if (!m->answers)
-        return rimf_fail(m->image, ENOMEM, "there is no memory to move code");
     m->next_frames = begin_frames(m);
     error = each_object(m, fill_object);
     if (!error)
         error = fill_table(m);
-    rimf_heap_release(&m->image->heap, m->answers);
     m->report->frames = m->next_frames - m->frames + m->table - m->table_before;
     return error;
 }

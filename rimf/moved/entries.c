@@ -104,7 +104,7 @@ void move_entries_begin(struct mvld_image *image)
 {
     const struct moved_code *moved = image->moved;
 
-    if (!image->edits || image->entered || !calls_lead_to_moved(image))
+    if (!rimf_image_leads_calls(image) || image->entered || !calls_lead_to_moved(image))
         return;
     for (size_t i = moved->n; i < moved->n_planned; i++) {
         struct rimf_object *object = (struct rimf_object *)moved->list[i].object;
@@ -131,7 +131,7 @@ static int is_worth(const struct moving *c, size_t i)
 {
     uintptr_t unit = c->bias + c->analysis->units[i].start;
 
-    return !c->image->edits ||
+    return !rimf_image_leads_calls(c->image) ||
            (moving_canonical(c, unit) == unit && (!c->object->held || c->object->held[i] != NAMED));
 }
 

@@ -84,7 +84,6 @@ struct moving {
     uintptr_t bias;                 /* of the object */
     const struct moved_fragment *fragment;   /* the fragment at hand (moving_at) */
     intptr_t distance;              /* where it moved to minus its original, of that fragment */
-    struct moved_targets *answers;   /* moved/calls.c: for move_code */
     uint32_t *tables;               /* moved/code.c: where jump tables begin */
     const char *why;                /* the sentence for a failure (static) */
 };
@@ -137,8 +136,6 @@ uint8_t *moving_byte(struct moving *, uint32_t linked);
 int moving_target(struct moving *, uint8_t *at, uintptr_t next, uintptr_t target);
 /* moved/calls.c: once the bytes are there, calls of other objects.  The same. */
 int move_calls(struct moving *);
-/* What is known of calls, of a batch of so many; released by who asked.  NULL: no memory. */
-struct moved_targets *moved_targets_create(struct mvld_image *, size_t calls);
 /* moved/frames.c: of code that no object describes, to `to`.  Returns its end. */
 struct rimf_described;
 size_t moved_frames_described_size(const struct rimf_described *, size_t n);

@@ -9,8 +9,23 @@
 #include "rimf/patch/patch.h"
 #include "rimf/realise/realise.h"
 
+static struct mvld_batch *patch_begin(struct mvld_image *image)
+{
+    if (image)
+        rimf_image_emit_before(image);
+    return rimf_api_patch_begin(image);
+}
+
+static int moved_find(const struct mvld_image *image, uintptr_t original, size_t length, uintptr_t *moved)
+{
+    if (image)
+        rimf_image_emit_before((struct mvld_image *)image);
+    return rimf_moved_find(image, original, length, moved);
+}
+
 static const struct mvld_api api = {
     RIMF_API_CORE,
+    .patch_begin = patch_begin,
     .slot_at = rimf_slot_at,
     .slot_find = rimf_slot_find,
     .symbol_find = rimf_symbol_find,
@@ -21,7 +36,7 @@ static const struct mvld_api api = {
     .region_open = rimf_region_open,
     .fragments = rimf_fragments,
     .fragment_move = rimf_fragment_move,
-    .moved_find = rimf_moved_find,
+    .moved_find = moved_find,
     .file_read = rimf_file_read,
     .random = rimf_random,
     .file_place = rimf_file_place,

@@ -173,7 +173,7 @@ static int write_to(struct alone *a, char *path)
 /* One call, at least, may be direct. */
 static int has_calls(const struct alone *a)
 {
-    const struct changing *c = a->c;
+    const struct emit_calls *c = a->c;
 
     for (size_t i = 0; i < c->n_ways; i++)
         if (c->ways[i].target && (!i || alone_may_hold(a, c->ways[i].target)))
@@ -211,7 +211,7 @@ static int make(struct alone *a, struct rimf_table *table, const struct rimf_tab
     return error ? error : write_to(a, path);
 }
 
-static void write_one(struct mvld_image *image, struct changing *c, enum alone_reach reach, char *path)
+static void write_one(struct mvld_image *image, struct emit_calls *c, enum alone_reach reach, char *path)
 {
     const struct rimf_table *all = rimf_table_enter(image);
     struct alone a = {.w = {.image = image}, .c = c, .object = c->object, .reach = reach};
@@ -234,7 +234,7 @@ static void write_one(struct mvld_image *image, struct changing *c, enum alone_r
     rimf_heap_release(&image->heap, objects);
 }
 
-void rimf_alone_write(struct mvld_image *image, struct changing *c)
+void rimf_alone_write(struct mvld_image *image, struct emit_calls *c)
 {
     const char *folder, *name = c->object->public.name;
     char path[PATH_SIZE];

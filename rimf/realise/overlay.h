@@ -10,7 +10,7 @@
 
 struct alone {
     struct writer w;
-    struct changing *c;
+    struct emit_calls *c;
     const struct rimf_object *object;
     enum alone_reach reach;
     size_t size;         /* of the code, in whole pages */

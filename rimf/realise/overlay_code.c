@@ -101,33 +101,18 @@ int alone_code_read(struct alone *a)
 
 /* ---- the calls ----------------------------------------------------------------------- */
 
-/* So many bytes of code lie at that place of the overlay. */
-static size_t room_at(const struct alone *a, uintptr_t address)
-{
-    return code_room(a->object, address - a->bias + a->object->view.bias);
-}
-
 /* 1: it is direct now. */
 static int make(struct alone *a, const struct analysis_call *call)
 {
-    enum mvld_reference_kind kind = (enum mvld_reference_kind)analysis_call_kind(call);
-    uintptr_t bias = a->object->view.bias, at = a->bias + call->address;
-    struct way *way = way_of(a->c, call);
+    uintptr_t bias = a->object->view.bias, at = a->bias + call->address, target = way_of(a->c, call)->target;
     struct site site;
 
-    if (!way->target ||
-        (kind != MVLD_REFERENCE_CALL_SINGLE && !alone_may_hold(a, way->target)) ||
-        !site_read(&site, kind, at, room_at(a, at)))
+    if (!target || (analysis_slot(call) && !alone_may_hold(a, target)))
         return 0;
-    if (kind == MVLD_REFERENCE_CALL_SINGLE) {
-        if (!site_inline(&site, room_at(a, site.target)))
-            return 0;
-    } else if (!goes_through(a->c, &site, site.target - a->bias + bias, way,
-                             bias + analysis_slot(call)) ||
-               !site_make(&site, a->bias + (uintptr_t)rimf_alone_distance(a->w.image, a->object,
-                                                                          way->target))) {
+    if (analysis_slot(call))
+        target = a->bias + (uintptr_t)rimf_alone_distance(a->w.image, a->object, target);
+    if (emit_call(a->c, call, at, (intptr_t)(a->bias - bias), code_room(a->object, bias + call->address), target, &site))
         return 0;
-    }
     memcpy((void *)at, &site.made, site.length);
     return 1;
 }
@@ -173,6 +158,7 @@ int alone_code_make(struct alone *a)
     uint32_t number = 0, pages = 0, made = 0;
     struct contents page = {0, 0, 0};
 
+    a->c->aside = (intptr_t)(a->bias - a->object->view.bias);
     for (size_t i = 0; i < a->c->n_calls; i++) {
         const struct analysis_call *call = &a->c->calls[i];
         struct way *way = way_of(a->c, call);
@@ -193,6 +179,7 @@ int alone_code_make(struct alone *a)
         else
             a->w.calls[a->w.header->n_calls++] = *call;
     }
+    a->c->aside = 0;
     pages += is_spared(a, &page);
     return is_worth_it(a, made, pages) ? 0 : alone_refuse(a, -ENODATA, "it is not worth a file");
 }

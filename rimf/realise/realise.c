@@ -1,126 +1,131 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/realise/realise.c: edits that passes declared (image/edits.h) become changes: in place when
- * the pass has run, or, where a pass behind it moves code, when that is done.
+ * rimf/realise/realise.c: what passes want becomes memory, behind the last of them.
+ *
+ *     calls in place     while a snapshot is made, which holds what becomes of originals
+ *     code moves         with the calls in it (moved/batch.c)
+ *     calls in place     else: of what did not move
  */
 #include "rimf/realise/realise.h"
 
 #include "rimf/base/base.h"
 #include "rimf/image/edits.h"
+#include "rimf/image/image.h"
 #include "rimf/moved/moved.h"
 #include "rimf/moved/symfile.h"
 #include "rimf/realise/changes.h"
 
 #include <errno.h> /* numbers only */
 
-static void report(struct mvld_image *image, const struct rimf_edit *edit)
+/* ---- what became of it ------------------------------------------------------------------------ */
+
+static void report(const struct mvld_image *image, const struct rimf_edit_report *r)
 {
-    const struct edit_counts *c = &edit->all;
+    const struct edit_counts *c = &r->all;
     uint32_t category = MVLD_LOG_STATISTICS | MVLD_LOG_PASSES;
 
     rimf_log(image->log, category,
              "%s: %zu objects, %zu of %zu sites made direct, %zu pages (%zu KB) made private",
-             edit->ctx->pass, c->objects, c->made, c->sites, c->pages,
-             c->pages * (RIMF_PAGE / 1024));
-    for (size_t i = 0; i < edit->n_left; i++)
-        rimf_log(image->log, category, "%s: %zu sites left: %s", edit->ctx->pass, edit->left[i].n,
-                 edit->left[i].why);
+             r->ctx->pass, c->objects, c->made, c->sites, c->pages, c->pages * (RIMF_PAGE / 1024));
+    for (size_t i = 0; i < r->n_left; i++)
+        rimf_log(image->log, category, "%s: %zu sites left: %s", r->ctx->pass, r->left[i].n, r->left[i].why);
 }
 
-static void add_up(struct rimf_edit *edit)
+/* Of the object, for each pass. */
+static void add_up(const struct mvld_image *image, const struct rimf_object *object, int in_moved)
 {
-    edit->all.objects++;
-    edit->all.sites += edit->now.sites;
-    edit->all.made += edit->now.made;
-    edit->all.pages += edit->now.pages;
+    for (struct rimf_edit *edit = rimf_edits_of(image, object); edit; edit = rimf_edit_behind(image, edit)) {
+        const struct edit_counts *now = &edit->now;
+        struct edit_counts *all = edit->report ? &edit->report->all : NULL;
+
+        if (!all)
+            continue;
+        all->objects++;
+        all->sites += now->sites;
+        all->made += now->made;
+        all->pages += now->pages;
+        if (in_moved)
+            rimf_log(image->log, MVLD_LOG_PASSES, "%s: %s: %zu of %zu sites made direct, in its moved code",
+                     edit->ctx->pass, object->public.name, now->made, now->sites);
+        else
+            rimf_log(image->log, MVLD_LOG_PASSES, "%s: %s: %zu of %zu sites made direct, %zu pages made private",
+                     edit->ctx->pass, object->public.name, now->made, now->sites, now->pages);
+        edit->now = (struct edit_counts){0};
+    }
 }
 
-static int realise_in_place(struct mvld_image *image, struct rimf_object *object)
+/* `format` has places for a pass, the object, and why. */
+static void say_left(const struct mvld_image *image, const struct rimf_object *object, const char *format, const char *why)
 {
-    struct rimf_edit *edit = object->edit;
-    const char *why = object->public.why, *name = object->public.name;
+    for (struct rimf_edit *edit = rimf_edits_of(image, object); edit; edit = rimf_edit_behind(image, edit))
+        if (edit->report)
+            rimf_log(image->log, MVLD_LOG_PASSES, format, edit->ctx->pass, object->public.name, why);
+}
+
+/* ---- calls ------------------------------------------------------------------------------------- */
+
+/* Of pieces of moved code those from number `made` of the list on have their calls. */
+static int emit_in_place(struct mvld_image *image, struct rimf_object *object, size_t made)
+{
+    const char *why = object->public.why;
     int error;
 
     if (!why && object->public.flags & MVLD_OBJECT_UNPLACED)
         why = "it lies elsewhere each time, and is not for a snapshot";
     if (why) {
-        rimf_log(image->log, MVLD_LOG_PASSES, "%s: %s: left: %s", edit->ctx->pass, name, why);
+        say_left(image, object, "%s: %s: left: %s", why);
         return 0;
     }
-    edit->now = (struct edit_counts){0};
-    error = rimf_calls_change(image, object, &why);
-    if (error == -ENODATA) {
-        rimf_log(image->log, MVLD_LOG_PASSES, "%s: no analysis of %s: %s: run mvld analyze",
-                 edit->ctx->pass, name, why);
-        return 0;
-    }
-    add_up(edit);
-    rimf_log(image->log, MVLD_LOG_PASSES, "%s: %s: %zu of %zu sites made direct, %zu pages made private",
-             edit->ctx->pass, name, edit->now.made, edit->now.sites, edit->now.pages);
-    return error;
-}
-
-static void add_moved(struct mvld_image *image, const struct rimf_object *object)
-{
-    struct rimf_edit *edit = object->edit;
-
-    edit->now = (struct edit_counts){.sites = object->calls_moved, .made = object->calls_made};
-    add_up(edit);
-    rimf_log(image->log, MVLD_LOG_PASSES, "%s: %s: %zu of %zu sites made direct, in its moved code",
-             edit->ctx->pass, object->public.name, edit->now.made, edit->now.sites);
+    error = rimf_calls_change(image, object, made, &why);
+    if (error == -ENODATA && !why)
+        return 0; /* all of its calls moved */
+    if (error == -ENODATA)
+        say_left(image, object, "%s: no analysis of %s: %s: run mvld analyze", why);
+    else
+        add_up(image, object, 0);
+    return error == -ENODATA ? 0 : error;
 }
 
 /* After an error no other object would fare better. */
-static int realise(struct mvld_image *image, struct rimf_edit *edit)
+static int emit_all_in_place(struct mvld_image *image, size_t made)
 {
     const struct rimf_table *table = rimf_table_enter(image);
     int error = 0;
 
-    for (size_t i = 0; i < table->n_objects; i++) {
-        struct rimf_object *object = table->objects[i];
-
-        int moved = image->has_moved && object->moved;
-
-        if (object->edit != edit)
-            continue;
-        if (moved)
-            add_moved(image, object);
-        if (!error && (!moved || object->calls_unmoved))
-            error = realise_in_place(image, object);
-        object->edit = NULL;
-    }
+    for (size_t i = 0; i < table->n_objects && !error; i++)
+        if (rimf_edit_waits(image, table->objects[i]))
+            error = emit_in_place(image, table->objects[i], made);
     rimf_table_leave(image);
-    report(image, edit);
     return error;
 }
 
-static int realise_all(struct mvld_image *image)
+/* What was made is there to stay. */
+static void end_edits(struct mvld_image *image)
 {
-    int error = 0;
+    const struct rimf_table *table = rimf_table_enter(image);
+    struct rimf_edit_report **at = &image->reports, *own = NULL;
 
-    while (image->edits) {
-        struct rimf_edit *edit = image->edits;
-        int failed = realise(image, edit);
+    for (size_t i = 0; i < table->n_objects; i++)
+        for (struct rimf_edit *edit = rimf_edits_of(image, table->objects[i]); edit; edit = rimf_edit_behind(image, edit))
+            edit->report = NULL;
+    rimf_table_leave(image);
+    while (*at) {
+        struct rimf_edit_report *next = (*at)->next;
 
-        error = error ? error : failed;
-        image->edits = edit->next;
-        rimf_heap_release(&image->heap, edit);
+        if ((*at)->ctx == image->running) {
+            own = *at;
+        } else {
+            report(image, *at);
+            rimf_heap_release(&image->heap, *at);
+        }
+        *at = next;
     }
-    return error;
+    image->reports = own;
+    if (own)
+        own->next = NULL;
 }
 
-/* No more code moves: edits that waited for it are realised. */
-static void realise_left(struct mvld_image *image)
-{
-    int error;
-
-    image->has_moved = 1;
-    error = realise_all(image);
-    image->has_moved = 0;
-    if (error)
-        rimf_log(image->log, MVLD_LOG_WARNING, "mvld: calls are left as they are (error %d): %s", -error,
-                 image->error);
-}
+/* ---- code that moves ----------------------------------------------------------------------------- */
 
 static void report_moved(struct mvld_image *image, const struct mvld_context *ctx,
                          const struct rimf_moved_report *r)
@@ -138,40 +143,93 @@ static void report_moved(struct mvld_image *image, const struct mvld_context *ct
         rimf_log(image->log, MVLD_LOG_WARNING, "%s: %s", ctx->pass, image->error);
 }
 
-/* 1: the pass moves code, and what it declared has moved, or *error. */
-static int realise_moved(struct mvld_image *image, const struct mvld_context *ctx, int *error)
+static void add_up_moved(struct mvld_image *image, size_t made)
 {
-    struct rimf_moved_report report;
-
-    if (!image->moved || image->moved->mover != ctx)
-        return 0;
-    *error = rimf_moved_commit(image, &report);
-    if (report.objects)
-        report_moved(image, ctx, &report);
-    image->moved->mover = NULL;
-    return 1;
+    for (size_t i = made; i < image->moved->n; i++)
+        if (moved_is_first(image->moved, i))
+            add_up(image, image->moved->list[i].object, 1);
 }
 
-int rimf_image_realise(struct mvld_image *image, const struct mvld_context *ctx, int moves_later)
+/* All that was declared moves, or none. */
+static int emit_moved(struct mvld_image *image)
 {
-    int error = rimf_new_sections_seal(image, ctx), moved;
+    const struct mvld_context *mover = image->moved->mover;
+    size_t made = image->moved->n;
+    struct rimf_moved_report moved;
+    int error = rimf_moved_commit(image, &moved);
 
-    error = error ? error : rimf_added_realise(image, 0);
-    error = error ? error : rimf_retargets_realise(image, ctx);
-    if (error) {
-        rimf_image_forget(image, ctx); /* all of the pass, or none */
-        return error;
-    }
-    moved = realise_moved(image, ctx, &error);
-    if (moves_later && !image->watch)
-        return error;
-    if (!moved)
-        return realise_all(image);
-    realise_left(image);
+    if (moved.objects)
+        report_moved(image, mover, &moved);
+    if (!image->watch)
+        add_up_moved(image, made);
+    image->moved->mover = NULL;
     return error;
 }
 
-void rimf_image_forget(struct mvld_image *image, const struct mvld_context *ctx)
+/* ---- all of it ------------------------------------------------------------------------------------ */
+
+static void fail(struct mvld_image *image, const struct mvld_context *ctx, int error)
+{
+    if (image->failed)
+        image->failed(image->failed_cookie, ctx, error);
+}
+
+static int fail_all(struct mvld_image *image, int error)
+{
+    for (const struct rimf_edit_report *r = image->reports; error && r; r = r->next)
+        if (r->ctx != image->running)
+            fail(image, r->ctx, error);
+    return error;
+}
+
+int rimf_image_emit(struct mvld_image *image)
+{
+    const struct mvld_context *mover = image->moved ? image->moved->mover : NULL;
+    size_t made = image->moved ? image->moved->n : 0;
+    int moves = mover && mover != image->running, error = 0, failed;
+
+    if (image->watch)
+        error = emit_all_in_place(image, made);
+    failed = moves ? emit_moved(image) : 0;
+    if (failed)
+        fail(image, mover, failed);
+    if (!image->watch)
+        error = emit_all_in_place(image, made);
+    error = fail_all(image, error);
+    end_edits(image);
+    return failed ? failed : error;
+}
+
+/* Whether this thread is the one that runs the pass; another one may ask where code runs. */
+static int is_runner(const struct mvld_image *image)
+{
+    return image->heap.alone || image->runner == (uint32_t)SYS3(image->sys, SYS_gettid, 0, 0, 0);
+}
+
+void rimf_image_emit_before(struct mvld_image *image)
+{
+    int calls = image->reports && (image->reports->ctx != image->running || image->reports->next);
+    int moves = image->moved && image->moved->mover && image->moved->mover != image->running;
+
+    if (image->stage != RIMF_STAGE_RUN || !(calls || moves) || !is_runner(image))
+        return;
+    image->stage = RIMF_STAGE_NONE;
+    rimf_image_emit(image);
+    image->stage = RIMF_STAGE_RUN;
+}
+
+int rimf_pass_ran(struct mvld_image *image, const struct mvld_context *ctx)
+{
+    int error = rimf_new_sections_seal(image, ctx);
+
+    error = error ? error : rimf_added_realise(image, 0);
+    error = error ? error : rimf_retargets_realise(image, ctx);
+    if (error)
+        rimf_pass_failed(image, ctx); /* all of the pass, or none */
+    return error;
+}
+
+void rimf_pass_failed(struct mvld_image *image, const struct mvld_context *ctx)
 {
     rimf_image_forget_edits(image, ctx);
     rimf_added_realise(image, 1);
@@ -179,10 +237,4 @@ void rimf_image_forget(struct mvld_image *image, const struct mvld_context *ctx)
         moved_drop_plan(image);
         image->moved->mover = NULL;
     }
-}
-
-void rimf_realise_rest(struct mvld_image *image)
-{
-    realise_left(image);
-    rimf_image_finish(image);
 }

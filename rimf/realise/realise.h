@@ -7,18 +7,19 @@
 
 #include "mvld/pass.h"
 
-/* A pass has run: code that it declared (fragment_move of mvld/pass.h) moves, then its rules for calls
- * (calls_retarget) are realised, and those that waited for it; with `moves_later` these are left to the
- * pass behind it that moves code.  0, or negative errno with a sentence. */
-int rimf_image_realise(struct mvld_image *, const struct mvld_context *, int moves_later);
+/* A pass has run: what it added can be used, and references lead elsewhere; what else it wants is wanted from here on.
+ * 0, or negative errno with a sentence: nothing of it is. */
+int rimf_pass_ran(struct mvld_image *, const struct mvld_context *);
+/* It has failed: nothing of what it wants is wanted any more. */
+void rimf_pass_failed(struct mvld_image *, const struct mvld_context *);
+/* What passes want, but for the one that runs, becomes memory.  0, or negative errno: of some pass it did not, which
+ * rimf_image_set_failed is told. */
+int rimf_image_emit(struct mvld_image *);
+/* The same, where the pass that runs is about to ask for bytes as they are: it meets what those before it want. */
+void rimf_image_emit_before(struct mvld_image *);
 /* realise/retarget.c: references that the pass led elsewhere, all or none.  0, or negative errno with a
  * sentence. */
 int rimf_retargets_realise(struct mvld_image *, const struct mvld_context *);
-/* The pass has failed: nothing of what it declared will be. */
-void rimf_image_forget(struct mvld_image *, const struct mvld_context *);
-/* Passes have run, and constructors will: edits that waited for a pass to move code are realised, and
- * addresses become what they will be (rimf_image_finish of moved/moved.h). */
-void rimf_realise_rest(struct mvld_image *);
 
 /* realise/restore.c: calls that were made direct go through their slots again, in all objects.  Whoever watches
  * calls was named before (rimf_image_set_auditor), so that no more become direct. */

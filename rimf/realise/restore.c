@@ -25,7 +25,7 @@
 
 /* Of one object. */
 struct restoring {
-    struct changing c;
+    struct emit_calls c;
     struct mvld_batch *batch;
     int entries_known;
     size_t left; /* calls that stay direct */
@@ -37,7 +37,7 @@ static int may_begin_entry(uint8_t byte)
 }
 
 /* Linkers align entries to 8 bytes at least. */
-static void find_entries(struct changing *c)
+static void find_entries(struct emit_calls *c)
 {
     const struct mvld_object *object = &c->object->public;
 
@@ -60,7 +60,7 @@ static void find_entries(struct changing *c)
 static int call_as_it_was(struct restoring *r, enum mvld_reference_kind kind, const struct way *way,
                           uintptr_t slot, struct site *site)
 {
-    struct changing *c = &r->c;
+    struct emit_calls *c = &r->c;
     int is_jump = kind == MVLD_REFERENCE_JUMP_SLOT;
     intptr_t away = (intptr_t)(slot - (site->address + SITE_MAX));
 
@@ -79,12 +79,12 @@ static int call_as_it_was(struct restoring *r, enum mvld_reference_kind kind, co
 static void restore_at(struct restoring *r, const struct analysis_call *call, uintptr_t address)
 {
     enum mvld_reference_kind kind = (enum mvld_reference_kind)analysis_call_kind(call);
-    struct changing *c = &r->c;
+    struct emit_calls *c = &r->c;
     const struct way *way = way_of(c, call);
     uintptr_t slot = c->object->view.bias + analysis_slot(call);
     struct site site = {0};
 
-    if (!site_read_any(&site, kind, address) || site.to_slot ||
+    if (!site_read_any(&site, kind, address, SITE_MAX) || site.to_slot ||
         rimf_unmoved(c->image, site.target) != way->target)
         return;
     if (!call_as_it_was(r, kind, way, slot, &site) ||
@@ -94,7 +94,7 @@ static void restore_at(struct restoring *r, const struct analysis_call *call, ui
 
 static void restore_calls(struct restoring *r)
 {
-    struct changing *c = &r->c;
+    struct emit_calls *c = &r->c;
 
     for (size_t i = 0; i < c->n_calls; i++) {
         const struct analysis_call *call = &c->calls[i];
@@ -136,8 +136,8 @@ static void restore_of(struct mvld_image *image, struct rimf_object *object, str
     if (s) {
         r.c.calls = s->calls;
         r.c.n_calls = s->n_calls;
-        r.c.n_ways = changing_places(&r.c);
-        if (r.c.n_ways > CHANGING_MOST)
+        r.c.n_ways = emit_calls_places(&r.c);
+        if (r.c.n_ways > EMIT_WAYS_MOST)
             return; /* nor was any of its calls changed */
         r.c.ways = rimf_heap_alloc(&image->heap, r.c.n_ways * sizeof *r.c.ways);
         r.batch = rimf_patch_begin(image);

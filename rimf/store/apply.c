@@ -53,20 +53,20 @@ static uintptr_t word_at(struct applying *a, uintptr_t address)
     return apply_original(a, *(const uintptr_t *)address);
 }
 
-/* Alone: a slot that waits for the first call does not lead there yet, and a pass may be told to leave one that
- * stays writable.  Who edits the object's calls says. */
+/* Alone: a slot that waits for the first call does not lead there yet, a pass may be told to leave one that stays
+ * writable, or want the calls elsewhere.  Who edits the object's calls says. */
 static int is_edited_so(struct applying *a, const struct manifest_word *word, uintptr_t to)
 {
     struct rimf_object *object = a->objects[0];
 
     return !word->object && object->edit &&
-           rimf_edit_end(a->image, object, object->public.bias + word->linked) == to;
+           rimf_edit_wanted(a->image, object, object->public.bias + word->linked).target == to;
 }
 
 int apply_compare_words(struct applying *a, const struct manifest_word *word, uint32_t n)
 {
     uintptr_t readable = 0, room = 0, relro = 0; /* words that begin in `room` bytes there are readable */
-    size_t sealed = a->alone ? elf_relro(&a->objects[0]->view, &relro) : ~0ul;
+    size_t sealed = !a->alone ? ~0ul : rimf_edit_is_bound(a->image, a->objects[0]) ? elf_relro(&a->objects[0]->view, &relro) : 0;
 
     for (; n--; word++) {
         const struct rimf_object *object = a->objects[word->object], *to = a->objects[word->to_object];

@@ -18,6 +18,7 @@
 #include "rimf/base/base.h"
 #include "rimf/base/status.h"
 #include "rimf/image/edits.h"
+#include "rimf/image/original.h"
 
 #include <errno.h>    /* numbers only */
 #include <sys/mman.h> /* numbers only */
@@ -140,14 +141,14 @@ static int compare_left(struct applying *a, int counted)
 
     for (uint32_t i = 0; i < a->m->header->n_left; i++) {
         const struct manifest_left *left = &a->m->left[i];
-        uintptr_t target;
-        const char *why = rimf_edit_lead(a->image, object, object->public.bias + left->slot, &target);
+        struct rimf_wanted wanted = rimf_edit_wanted(a->image, object, object->public.bias + left->slot);
 
-        if (!why)
+        if (wanted.target)
             return apply_refuse(a, object, "a call leads elsewhere");
-        if (counted)
-            rimf_edit_left(object->edit, why, left->calls);
-        object->edit->now.sites += counted ? left->calls : 0;
+        for (struct rimf_edit *edit = object->edit; edit && counted; edit = rimf_edit_behind(a->image, edit)) {
+            rimf_edit_left(edit, wanted.why, left->calls);
+            edit->now.sites += left->calls;
+        }
     }
     return 0;
 }
@@ -172,7 +173,7 @@ static int compare_overlay(struct mvld_image *image, const struct rimf_object *o
         error = find_others(&a, objects);
     if (!error)
         error = apply_compare_words(&a, a.m->words, h->n_words);
-    if (!error && a.m->objects[0].flags & MANIFEST_SINGLES && !rimf_edit_end(image, object, 0))
+    if (!error && a.m->objects[0].flags & MANIFEST_SINGLES && !rimf_edit_singles(image, object))
         error = apply_refuse(&a, object, "functions of a single instruction stay calls");
     if (!error)
         error = compare_left(&a, counted);
@@ -221,7 +222,7 @@ static int find_overlay(struct mvld_image *image, const struct rimf_object *obje
  * distances are drawn, code for those of a start without a manifest leads to nowhere. */
 static int find_any(struct mvld_image *image, const struct rimf_object *object, struct manifest_file *file)
 {
-    if (!image->has_moved && !image->layout_seed &&
+    if (!(image->moved && image->moved->n) && !image->layout_seed &&
         !find_overlay(image, object, rimf_alone_key(image, object, ALONE_ALL), file, 1))
         return 0;
     return find_overlay(image, object, rimf_alone_key(image, object, ALONE_OWN), file, 1);
@@ -277,8 +278,10 @@ static void use(struct mvld_image *image, struct rimf_object *object)
     }
     manifest_close(&file, image->sys);
     object->left = (struct left_calls){file.view.calls, file.view.header->n_calls, file.map, file.size};
-    object->edit->now.sites += file.view.objects[0].n_calls;
-    object->edit->now.made += file.view.objects[0].n_calls;
+    for (struct rimf_edit *edit = object->edit; edit; edit = rimf_edit_behind(image, edit)) {
+        edit->now.sites += file.view.objects[0].n_calls;
+        edit->now.made += file.view.objects[0].n_calls;
+    }
     rimf_log(image->log, MVLD_LOG_PASSES, "ready code of %s: laid over, %s through %u slots",
              object->public.name, overlay_reach_name(file.view.header->n_reads != 0),
              file.view.header->n_words);
@@ -289,9 +292,11 @@ const struct analysis_call *rimf_alone_calls(struct mvld_image *image, struct ri
 {
     const struct analysis *s;
 
-    if (!object->left.map)
+    int is_first = !rimf_edit_was_emitted(object);
+
+    if (!object->left.map && is_first)
         use(image, object);
-    if (object->left.map) {
+    if (object->left.map && is_first) {
         *n = object->left.n;
         return object->left.at;
     }

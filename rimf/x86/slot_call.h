@@ -79,18 +79,19 @@ static inline int site_read(struct site *site, enum mvld_reference_kind kind, ui
     return site_is(site->old, kind);
 }
 
-/* The same of a call that a pass may have made direct: then to_slot is 0.  SITE_MAX bytes can be read. */
-static inline int site_read_any(struct site *site, enum mvld_reference_kind kind, uintptr_t address)
+/* The same of a call that a pass may have made direct: then to_slot is 0. */
+static inline int site_read_any(struct site *site, enum mvld_reference_kind kind, uintptr_t address, size_t room)
 {
     const uint8_t *at = (const uint8_t *)address;
 
-    if (site_read(site, kind, address, SITE_MAX))
+    if (site_read(site, kind, address, room))
         return 1;
+    if (!site->to_slot || room < SITE_MAX)
+        return 0;
     site->to_slot = 0;
     return kind == MVLD_REFERENCE_CALL_SLOT
                ? at[0] == 0x67 && at[1] == 0xe8
-               : kind == MVLD_REFERENCE_JUMP_SLOT && at[5] == 0x90 &&
-                     site_read(site, MVLD_REFERENCE_JUMP_PLT, address, SITE_MAX);
+               : at[5] == 0x90 && site_read(site, MVLD_REFERENCE_JUMP_PLT, address, room);
 }
 
 /* Makes the instruction that leads to `target`.  0 when that is out of reach. */

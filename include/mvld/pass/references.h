@@ -57,13 +57,15 @@ struct mvld_reference {
 };
 #define MVLD_RETARGETS_MAX (1u << 20) /* that one pass leads elsewhere at a time */
 
-/* Where a call through a slot is certain to end; an entry of the executable's PLT, which stands for a
+/* Where a call through a slot is wanted; an entry of the executable's PLT, which stands for a
  * function whose address the executable takes, is followed. */
 struct mvld_binding {
     uint32_t flags;    /* MVLD_SLOT_RELRO: each slot on the way; MVLD_SLOT_LAZY: one of them */
     uintptr_t slot;    /* its address, now */
     uintptr_t target;
     const struct mvld_object *holder; /* that the target is in, or NULL */
+    uintptr_t found;                  /* where the host loader sends the call; `target` is where the passes
+                                         before want it, which is the same where none wants it elsewhere */
 };
 
 /* Where the calls of `object` through the slot of `bound` shall lead (calls_retarget).  NULL, and
@@ -76,5 +78,7 @@ typedef const char *mvld_calls_rule(const struct mvld_context *, const struct mv
 
 #define MVLD_CALLS_SINGLES 1u /* also, a function of the object that is one instruction and a return
                                  stands where it is called */
+#define MVLD_CALLS_BOUND 2u   /* the rule says `target` as it was told it, for each slot that is read-only: it need
+                                 not be asked where calls are known to lead there */
 
 #endif

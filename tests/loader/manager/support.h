@@ -56,23 +56,37 @@ const struct mvld_object *const *rimf_image_objects(const struct mvld_image *ima
     return NULL;
 }
 
-int rimf_image_realise(struct mvld_image *image, const struct mvld_context *ctx, int moves_later)
+int rimf_pass_ran(struct mvld_image *image, const struct mvld_context *ctx)
 {
     (void)image;
     (void)ctx;
-    (void)moves_later;
     return 0;
 }
 
-void rimf_realise_rest(struct mvld_image *image)
-{
-    (void)image;
-}
-
-void rimf_image_forget(struct mvld_image *image, const struct mvld_context *ctx)
+void rimf_pass_failed(struct mvld_image *image, const struct mvld_context *ctx)
 {
     (void)image;
     (void)ctx;
+}
+
+int rimf_image_emit(struct mvld_image *image)
+{
+    (void)image;
+    return 0;
+}
+
+void rimf_image_set_pass(struct mvld_image *image, const struct mvld_context *ctx)
+{
+    (void)image;
+    (void)ctx;
+}
+
+void rimf_image_set_failed(struct mvld_image *image,
+                           void (*failed)(void *cookie, const struct mvld_context *, int error), void *cookie)
+{
+    (void)image;
+    (void)failed;
+    (void)cookie;
 }
 
 void rimf_image_set_stage(struct mvld_image *image, enum rimf_stage stage)

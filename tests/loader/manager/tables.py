@@ -136,21 +136,16 @@ def later(world):
 
 
 def others(world):
-    """Passes behind see what was changed, and keep it: calls become direct, and code moves, as the
-    references say now; a reference in code that was moved before is refused."""
+    """In whatever order passes stand, calls become direct, and code moves, as the references are wanted."""
     copy = "[concat]\ncopy = always\n"
-    for passes in ("edit, direct-calls", "edit, concat", "edit, direct-calls, concat"):
+    for passes in ("edit, direct-calls", "edit, concat", "edit, direct-calls, concat", "concat, edit",
+                   "direct-calls, concat, edit"):
         for to, value in (("second", 200), ("other", 300)):
             is_plain_but(world.run(passes=passes, more=copy, kinds="lea", **{"from": "first"}, to=to), lea=value)
             is_plain_but(world.run(passes=passes, more=copy, kinds="call", **{"from": "first"}, to=to), call=value)
             is_plain_but(world.run(passes=passes, more=copy, kinds="word", **{"from": "first"}, to=to),
                          word=value, relro=value)
             is_plain_but(world.run(passes=passes, more=copy, kinds="slot", **{"from": "called"}, to=to), slot=value)
-    done = world.run(passes="concat, edit", more=copy, kinds="call", **{"from": "first"}, to="second")
-    is_plain_but(done)
-    check("its code was moved before" in done[1], done[1])
-    is_plain_but(world.run(passes="concat, edit", more=copy, kinds="word", **{"from": "first"}, to="second"),
-                 word=200, relro=200)
 
 
 def entries(world):
@@ -159,7 +154,7 @@ def entries(world):
     world.compile("-O2", before_end='char line[300], p[5]; FILE *maps = fopen("/proc/self/maps", "r"); '
         'while (fgets(line, 300, maps)) { unsigned long a, b, at = (unsigned long)" choose %d"; '
         'sscanf(line, "%lx-%lx %4s", &a, &b, p); if (a <= at && at < b) printf("writable %d ", p[1] == 119); } ')
-    for passes in ("edit", "edit, direct-calls", "edit, concat", "edit, direct-calls, concat"):
+    for passes in ("edit", "edit, direct-calls", "edit, concat", "edit, direct-calls, concat", "concat, edit"):
         more = "[concat]\ncopy = always\n"
         is_plain_but(world.run(passes=passes, more=more, entry=1, **{"as": 5}), choose=9, writable=0)
     place = rf"{world.program}: the entry of a jump table at [0-9a-f]+: "
@@ -168,9 +163,6 @@ def entries(world):
         done = world.run(entry=1, **{"as": 5}, wrong=kind)
         is_plain_but(done, writable=0)
         check(re.search(place + ".*" + words, done[1]), f"{kind}: {done[1]}")
-    done = world.run(passes="concat, edit", more="[concat]\ncopy = always\n", entry=1, **{"as": 5})
-    is_plain_but(done, writable=0)
-    check("its code was moved before" in done[1], done[1])
 
 
 def snapshot(world):

@@ -160,15 +160,15 @@ static void closed(void)
     refused(-EINVAL, none, region_move(library, NULL, MVLD_SECTION_MAX + 1, &why));
     refused(-EINVAL, none, rimf_fragment_move(image, library, NULL, 0, 2, &why));
     CHECK(region_move(library, NULL, 0, &why) == 0, "%s", why);
-    rimf_image_forget(image, &other);
+    rimf_pass_failed(image, &other);
     CHECK(image->moved->n_planned == 1);
-    rimf_image_forget(image, &region_context);
+    rimf_pass_failed(image, &region_context);
     CHECK(image->moved->n_planned == 0);
     refused(-EINVAL, none, region_move(library, NULL, 0, &why));
-    CHECK(rimf_image_realise(image, &region_context, 0) == 0 && !rimf_moved_to(image, fragments[0].original));
+    CHECK(rimf_image_emit(image) == 0 && !rimf_moved_to(image, fragments[0].original));
     region_open(MVLD_PAGES_SMALL);
     CHECK(region_move(library, NULL, 0, &why) == 0, "%s", why);
-    CHECK(rimf_image_realise(image, &region_context, 0) == 0 && rimf_moved_to(image, fragments[0].original));
+    CHECK(rimf_image_emit(image) == 0 && rimf_moved_to(image, fragments[0].original));
     refused(-EINVAL, none, region_move(library, NULL, 0, &why));
 }
 

@@ -1,0 +1,133 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""pairs.py BEHAVIOUR: each pass reaches in front of each other one, and behind it, what it reaches alone.
+
+pairs/main.c tells what a pass reached.  Each function below is one test; its text says what a failure means.
+"""
+import itertools
+import re
+import struct
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parents[1]))
+import support  # noqa: E402
+from support import check, BUILD, LOADER  # noqa: E402
+
+PLAIN = {"blind": 0, "moved": 0, "edited": 1, "bound": 1, "chosen": 1, "counted": 0}
+REACHED = {  # by each pass, alone
+    "direct-calls": {"blind": 1}, "count-calls": {"blind": 1, "counted": 62}, "concat": {"moved": 1},
+    "edit": {"edited": 2}, "bind": {"bound": 2}, "multiverse": {"chosen": 2}}
+REFUSED = {("multiverse", "direct-calls"), ("multiverse", "concat")}  # in words: multiverse comes behind these
+FROZEN = {"direct-calls", "concat", "edit"}  # a snapshot holds what they do
+OPTIONS = """[edit]
+kinds = call
+from = first
+to = second
+[bind]
+from = libmeet.so:bound
+to = libmeet.so:bound_other
+[multiverse]
+set.chosen_switch = 1
+""" + support.COPY
+
+
+class World:
+    def __init__(self, folder):
+        support.need(support.PLUGIN)
+        self.folder, self.program = folder, folder / "meet"
+        support.take(folder, "loader/manager/new_sections", "count-calls.so")
+        self.build_pass("bind", support.SOURCE / "passes" / "example" / "bind.c")
+        self.build_pass("edit", HERE / "tables" / "edit.c", "-DFREEZES")
+        sources = HERE / "pairs"
+        for name in "meet", "chosen":
+            support.compile_c(folder / f"lib{name}.so", "-shared", "-fPIC", "-Wl,--build-id",
+                              sources / ("library.c" if name == "meet" else "chosen.c"), plugin=name == "chosen")
+        support.compile_c(self.program, sources / "main.c", f"-L{folder}", "-lmeet", "-lchosen", "-rdynamic",
+                          "-Wl,-z,lazy,--build-id,-rpath,$ORIGIN", f"-Wl,--dynamic-linker={LOADER}", plugin=False)
+        self.environment = support.moving(folder, self.program, folder / "libmeet.so", folder / "libchosen.so")
+        self.environment["MVLD_PASS_PATH"] += f":{folder}"
+        self.environment["MVLD_CONFIG"] = folder / "conf"
+
+    def build_pass(self, name, source, *options):
+        subprocess.run(["gcc", "-shared", "-nostdlib", "-ffreestanding", "-mgeneral-regs-only", "-fPIC", "-O2",
+                        "-fno-stack-protector", *options, "-I", support.SOURCE / "include", "-Wl,-Bsymbolic", "-o",
+                        self.folder / f"{name}.so", source], check=True)
+
+    def configure(self, passes):
+        (self.folder / "conf").write_text(f"[app]\nmatch = meet\npasses = {', '.join(passes)}\n{OPTIONS}")
+
+    def counted(self, process, log):
+        """Calls of `called` that the pass counted, in the program."""
+        found = re.search(rf"{self.program}: (\d+) slots at 0x(\w+)", log)
+        slots = {name: int(at, 16) for at, name in re.findall(
+            r"^(\w+) .*R_X86_64_(?:JUMP_SLO|GLOB_DAT)\w* +\w+ (\w+)",
+            subprocess.run(["readelf", "-rW", self.program], capture_output=True, text=True).stdout, re.M)}
+        if not found:
+            return 0
+        with open(f"/proc/{process.pid}/mem", "rb") as memory:
+            memory.seek(int(found[2], 16))
+            counters = dict(struct.iter_unpack("QQ", memory.read(16 * int(found[1]))))
+        bias = min(at & ~0xfff for at in counters if at) - min(at & ~0xfff for at in slots.values())
+        return counters[bias + slots["called"]]
+
+    def reached(self, passes):
+        """What the program says, and the log."""
+        self.configure(passes)
+        log = self.folder / "log"
+        with subprocess.Popen([self.program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                              env=support.clean_environment(**self.environment, MVLD_DEBUG="passes,files",
+                                                            MVLD_DEBUG_OUTPUT=log)) as process:
+            line = process.stdout.readline()
+            said = (self.folder / f"log.{process.pid}").read_text()
+            found = {key: int(value) for key, value in re.findall(r"(\w+) (\d+)", line)}
+            found["counted"] = self.counted(process, said) if line else 0
+            process.communicate("\n")
+        check(process.returncode == 0, f"{passes}: status {process.returncode}\n{said}")
+        return found, said
+
+    def build(self, passes):
+        self.configure(passes)
+        done = support.run([self.program], **self.environment, MVLD_SNAPSHOT=1)
+        check(done.returncode == 0, f"{passes}: {done.stderr}")
+
+
+def expected(passes):
+    return {**PLAIN, **{key: value for name in passes for key, value in REACHED[name].items()}}
+
+
+def reaches(world, passes):
+    found, said = world.reached(passes)
+    check(found == expected(passes), f"{passes}: {found} instead of {expected(passes)}\n{said}")
+    return said
+
+
+def process(world):
+    """In a process that runs all passes one of them misses what another one wants."""
+    for name in REACHED:
+        reaches(world, [name])
+    for passes in itertools.permutations(REACHED, 2):
+        if passes not in REFUSED:
+            reaches(world, passes)
+    reaches(world, ["count-calls", "edit", "direct-calls", "bind", "concat", "multiverse"])
+    reaches(world, ["bind", "direct-calls", "concat", "edit", "count-calls", "multiverse"])
+
+
+def snapshot(world):
+    """Over code of a snapshot a pass misses what it reaches where all passes run."""
+    for passes in itertools.permutations(REACHED, 2):
+        if passes[0] not in FROZEN or passes in REFUSED or "bind" in passes:
+            continue
+        world.build(passes)
+        said = reaches(world, passes)
+        check("its work is in the snapshot" in said, said)
+    passes = ["direct-calls", "concat", "count-calls", "multiverse"]
+    world.build(passes)
+    check("its work is in the snapshot" in reaches(world, passes), "no snapshot")
+
+
+if __name__ == "__main__":
+    with support.scratch_folder() as scratch:
+        {"process": process, "snapshot": snapshot}[sys.argv[1]](World(scratch))
