@@ -26,9 +26,13 @@
  *
  *   The image is tables: objects, symbols, domains, sections (pass/objects.h), slots and
  *   references (pass/references.h).  Edits of them are declared: an edit says at once whether it
- *   can be, and is made when the pass's function has returned 0, all of them or none.  Each
- *   belongs to one stage; in another it is refused (-EPERM).  Patches of code (pass/patches.h)
- *   are made when they are committed.
+ *   can be, and counts when the pass's function has returned 0, all of them or none.  Each
+ *   belongs to one stage; in another it is refused (-EPERM).
+ *
+ *   What is found and what is wanted are two things.  A query answers what the passes before want (`target`),
+ *   and tells what is there (`found`); a pass behind may want it otherwise.  Memory is changed once, behind the
+ *   last pass.  A pass that asks for bytes as they will be (patch_begin, moved_find, code_add) meets what those
+ *   before it want: that is made first.  Patches of code (pass/patches.h) are made when they are committed.
  *
  *     map       file_place
  *     relocate  symbol_bind, symbol_hide, symbol_add, section_add
@@ -72,7 +76,7 @@
 #include <mvld/pass/patches.h>
 #include <mvld/pass/references.h>
 
-#define MVLD_PASS_ABI 3u
+#define MVLD_PASS_ABI 4u
 
 struct mvld_image;  /* opaque: the one description of all objects */
 struct mvld_file;   /* below */
@@ -260,7 +264,8 @@ struct mvld_api {
      * fragment_move: declares that a fragment moves, or several neighbours as one, or, with NULL, all code
      * of `object` that can, as one block: `gap` bytes behind what was declared before.  What leads to it
      * follows.  Fragments of an object that are not declared together with its others stay.  Moved when
-     * the pass has returned 0, all or none.  Negative errno with a sentence (static) in *why: it stays. */
+     * the pass has returned 0, all or none.  Negative errno with a sentence (good until the next call) in *why: it stays; another pass may have moved it,
+     * which the sentence names. */
     int (*region_open)(const struct mvld_context *, enum mvld_pages pages, uint32_t names,
                        const char **why);
     size_t (*fragments)(struct mvld_image *, const struct mvld_object *, struct mvld_fragment *,
@@ -359,14 +364,15 @@ struct mvld_api {
      * -ENOMEM. */
     int (*symbol_add)(const struct mvld_context *, const struct mvld_symbol *symbol);
 
-    /* Declares a rule for the calls of `object` through PLT and GOT, as its analysis lists them.
-     * Nothing is changed yet: when the pass has run, or when code has been moved, each place is
+    /* Declares a rule for the calls of `object` through PLT and GOT, as its analysis lists them: it is told
+     * where the passes before want them, and says where they shall lead.
+     * Nothing is changed yet: behind the last pass each place is
      * compared with what the analysis says, where it shall lead is verified (code of an object, within
-     * reach; not the vDSO's, nor the host loader's), and it becomes a direct call; and what the rule
+     * reach; not the vDSO's, nor the host loader's), and it becomes a direct call; and what the rules
      * relied on is noted for snapshots of the program.  What stays, and why, the log says, and counts
      * (MVLD_LOG_PASSES).  Where calls are watched on their way (auditor) they stay.
      * For the thread that loads, inside run.
-     * 0; -EEXIST: another pass's rule is not realised yet, -EINVAL, -ENOMEM. */
+     * 0; -EEXIST: the pass has one, -EINVAL, -ENOMEM. */
     int (*calls_retarget)(const struct mvld_context *, const struct mvld_object *,
                           mvld_calls_rule *, uint32_t flags);
 
@@ -374,11 +380,12 @@ struct mvld_api {
      * the beginning of a function.  `target` is code of an object (not the vDSO's, nor the host loader's),
      * or of a section that the pass added, and within 2 GiB where the reference is one of code.
      * Or a JUMP_TABLE; then `target` is where an entry of the same table leads.
-     * Declared: verified now, made when the pass has returned 0, all or none.  A snapshot holds those of code.
+     * Declared: verified now, made behind the last pass, all of one pass or none.  A pass before may have wanted
+     * it elsewhere.  A snapshot holds those of code.
      * Where a CALL leads must leave alone what the function that was called leaves alone, all registers that
      * it does not change included: compilers look into functions of the same object.
-     * Slots, words and entries are changed as long as no code of their object has run; a call that an earlier pass
-     * made direct does not look at its slot any more.  For the thread that loads, inside run.
+     * Slots, words and entries are changed as long as no code of their object has run; a call that a pass leads
+     * elsewhere than its slot (calls_retarget) does not look at it any more.  For the thread that loads, inside run.
      * 0, or with a sentence that names object and place: -EPERM: another stage; -EINVAL: no such kind or
      * object; -ENOTSUP: a kind that cannot be led elsewhere by itself, code that was moved, an object that
      * must not be changed, or a snapshot that could not hold it; -ENODATA: no analysis; -ENOENT: not proven;
@@ -418,7 +425,7 @@ struct mvld_context {
                                  of which it said what they depend on.  That may be kept and mapped by later
                                  processes, in which `run` is then not called for the start (for dlopen it
                                  is, with a NULL state) */
-#define MVLD_PASS_MOVES 4u /* it moves code (fragment_move): what passes before it declared waits for it.
+#define MVLD_PASS_MOVES 4u /* it moves code (fragment_move).
                               Its `library` reserves the addresses: it is left out where address space is
                               limited (RLIMIT_AS), and where calls are watched (LD_AUDIT) */
 

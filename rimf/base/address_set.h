@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/base/address_set.h: places that were taken, each once.
+ * rimf/base/address_set.h: places that were taken, each once, and a number of each.
  */
 #ifndef RIMF_ADDRESS_SET_H
 #define RIMF_ADDRESS_SET_H
@@ -10,7 +10,7 @@
 #include <errno.h> /* numbers only */
 
 struct rimf_address_set { /* zeros: it is empty */
-    uintptr_t *at; /* open addressing; 0: free */
+    uintptr_t *at; /* open addressing; 0: free; the numbers stand behind them */
     size_t n, room;
 };
 
@@ -26,16 +26,33 @@ static inline uintptr_t *rimf_address_set_place(uintptr_t *at, size_t room, uint
     return &at[i & (room - 1)];
 }
 
+static inline uint32_t *rimf_address_set_numbers(uintptr_t *at, size_t room)
+{
+    return (uint32_t *)(at + room);
+}
+
+/* The number of the address, 0 at first; NULL: it is not in there. */
+static inline uint32_t *rimf_address_set_find(const struct rimf_address_set *set, uintptr_t address)
+{
+    uintptr_t *at = set->n ? rimf_address_set_place(set->at, set->room, address) : NULL;
+
+    return at && *at ? &rimf_address_set_numbers(set->at, set->room)[at - set->at] : NULL;
+}
+
 static inline int rimf_address_set_grow(struct rimf_address_set *set, struct rimf_heap *heap)
 {
     size_t room = set->room ? 2 * set->room : RIMF_ADDRESS_SET_FIRST;
-    uintptr_t *at = rimf_heap_alloc(heap, room * sizeof *at);
+    uintptr_t *at = rimf_heap_alloc(heap, room * (sizeof *at + sizeof(uint32_t))), *place;
 
     if (!at)
         return -ENOMEM;
-    for (size_t i = 0; i < set->room; i++)
-        if (set->at[i])
-            *rimf_address_set_place(at, room, set->at[i]) = set->at[i];
+    for (size_t i = 0; i < set->room; i++) {
+        if (!set->at[i])
+            continue;
+        place = rimf_address_set_place(at, room, set->at[i]);
+        *place = set->at[i];
+        rimf_address_set_numbers(at, room)[place - at] = rimf_address_set_numbers(set->at, set->room)[i];
+    }
     rimf_heap_release(heap, set->at);
     set->at = at;
     set->room = room;

@@ -90,7 +90,8 @@ int rimf_calls_retarget(const struct mvld_context *ctx, const struct mvld_object
 static void note(struct bound *b, const struct mvld_slot *slot, const struct mvld_object *holder)
 {
     b->shown[b->n++] = slot->shown;
-    b->binding.target = b->binding.found = slot->target;
+    b->binding.target = slot->target;
+    b->binding.found = slot->found;
     b->binding.holder = holder;
     b->binding.flags = (b->binding.flags & slot->flags & MVLD_SLOT_RELRO) |
                        ((b->binding.flags | slot->flags) & MVLD_SLOT_LAZY);
@@ -190,6 +191,19 @@ struct rimf_wanted rimf_edit_wanted(struct mvld_image *image, const struct rimf_
     return wanted;
 }
 
+struct mvld_binding rimf_call_wanted(struct mvld_image *image, const struct rimf_object *object, uintptr_t slot)
+{
+    struct rimf_wanted wanted;
+    struct bound bound;
+
+    if (bind_slot(image, object, slot, &bound))
+        return (struct mvld_binding){.slot = slot};
+    wanted = rimf_edit_wanted(image, object, slot);
+    if (wanted.moved)
+        bound.binding.target = wanted.target ? wanted.target : wanted.moved;
+    return bound.binding;
+}
+
 int rimf_edit_led(struct mvld_image *image, const struct rimf_object *object, uintptr_t slot, uintptr_t names)
 {
     struct bound bound;
@@ -263,7 +277,7 @@ void rimf_image_forget_edits(struct mvld_image *image, const struct mvld_context
 {
     const struct rimf_table *table = rimf_table_enter(image);
 
-    rimf_retargets_forget(image);
+    rimf_retargets_forget(image, ctx, 0);
     for (size_t i = 0; i < table->n_objects; i++)
         for (struct rimf_edit **at = &table->objects[i]->edit, *edit; (edit = *at);) {
             if (edit->ctx != ctx || !edit->report) {

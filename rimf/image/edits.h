@@ -88,6 +88,8 @@ int rimf_edit_singles(struct mvld_image *, const struct rimf_object *);
 /* 1: no edit of the object leads a call elsewhere than where its slot leads, and none leaves one whose slot is
  * read-only. */
 int rimf_edit_is_bound(const struct mvld_image *, const struct rimf_object *);
+/* Where passes want calls through the slot, and where they were found to lead; zeros: that is not certain. */
+struct mvld_binding rimf_call_wanted(struct mvld_image *, const struct rimf_object *, uintptr_t slot);
 /* Where the host loader sends a call through the slot, or 0: that is not certain. */
 uintptr_t rimf_slot_end(struct mvld_image *, const struct rimf_object *, uintptr_t slot);
 /* So many more calls were left. */

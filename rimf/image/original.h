@@ -18,6 +18,7 @@ struct rimf_table;
  * what lay well in the lines of the cache does so again. */
 struct moved_fragment {
     const struct rimf_object *object;
+    const struct mvld_context *mover; /* the pass that moved it; NULL: a snapshot's */
     uintptr_t original, at; /* where its movable code begins, and where that moved to */
     size_t code;        /* bytes of code */
     size_t size;        /* with what lies behind it: a byte, because a call may be the last

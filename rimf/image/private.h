@@ -116,8 +116,9 @@ struct rimf_shown {
     uint64_t none;   /* a bit each, of the first 64 */
 };
 
-/* A reference that leads elsewhere when the pass has returned (image/retarget.c). */
+/* A reference that a pass wants elsewhere (image/retarget.c). */
 struct rimf_retarget {
+    const struct mvld_context *ctx;
     struct rimf_object *object;
     uintptr_t at;    /* its word, its entry, or the displacement of its instruction */
     uintptr_t next;  /* from where that counts; 0: it is none */
@@ -127,9 +128,11 @@ struct rimf_retarget {
 };
 
 struct rimf_retargets {
-    struct rimf_retarget *list;
+    struct rimf_retarget *list; /* in the order in which passes said so */
     size_t n, room;
-    struct rimf_address_set places;
+    const struct mvld_context *refused; /* the pass of the last that could not be made */
+    size_t own;                     /* where those of the last pass begin */
+    struct rimf_address_set places; /* of each the last one, from 1: that counts */
 };
 
 struct mvld_image {
@@ -378,7 +381,12 @@ enum mvld_reference_kind rimf_operand_kind(const uint8_t *at);
 /* 1: a relocation makes this word of the object an address. */
 int rimf_word_is_pointer(struct mvld_image *, struct rimf_object *, uintptr_t word);
 int rimf_reference_retarget(const struct mvld_context *, const struct mvld_reference *, uintptr_t target);
-void rimf_retargets_forget(struct mvld_image *);
+/* What is wanted of the word, the entry or the displacement at this place; or NULL. */
+const struct rimf_retarget *rimf_retarget_at(const struct mvld_image *, uintptr_t at);
+/* 1: it counts; another pass did not say otherwise since. */
+int rimf_retarget_counts(const struct mvld_image *, const struct rimf_retarget *);
+/* Those of this pass go, or with `others` all but those: what was wanted before counts again. */
+void rimf_retargets_forget(struct mvld_image *, const struct mvld_context *, int others);
 
 /* ---- image/references.c: analyses ------------------------------------------------ */
 

@@ -8,7 +8,7 @@
  *     entries of jump tables       the analysis knows the tables
  *     slots, words                 the relocations are the tables; what they hold decides
  */
-#include "rimf/image/private.h"
+#include "rimf/image/edits.h"
 
 #include "rimf/base/base.h"
 #include "rimf/image/original.h"
@@ -25,12 +25,19 @@ struct walk {
     void *cookie;
 };
 
-static int report(const struct walk *w, enum mvld_reference_kind kind, uintptr_t site, uintptr_t slot,
-                uintptr_t target)
+/* `at`: where what is wanted of it is noted. */
+static int report(const struct walk *w, enum mvld_reference_kind kind, uintptr_t site, uintptr_t at, uintptr_t found)
 {
-    struct mvld_reference reference = {.site = site, .slot = slot, .target = target, .kind = kind};
+    struct mvld_reference reference = {.site = site, .slot = kind == MVLD_REFERENCE_SLOT ? site : 0, .kind = kind,
+                                       .target = found, .found = found};
+    const struct rimf_retarget *wanted;
 
-    return w->kinds & MVLD_REFERENCES(kind) ? w->visit(w->cookie, &reference) : 0;
+    if (!(w->kinds & MVLD_REFERENCES(kind)))
+        return 0;
+    wanted = rimf_retarget_at(w->image, at);
+    if (wanted)
+        reference.target = wanted->target;
+    return w->visit(w->cookie, &reference);
 }
 
 /* ---- code ------------------------------------------------------------------------------------ */
@@ -38,13 +45,24 @@ static int report(const struct walk *w, enum mvld_reference_kind kind, uintptr_t
 static int walk_slot_calls(const struct walk *w, const struct analysis *s)
 {
     uintptr_t bias = w->object->view.bias;
+    struct mvld_binding slot = {.slot = 0}; /* of the call before: neighbours often go through the same */
     int result = 0;
 
     for (size_t i = 0; i < s->n_calls && !result; i++) {
         enum mvld_reference_kind kind = (enum mvld_reference_kind)analysis_call_kind(&s->calls[i]);
 
-        result = report(w, kind, bias + s->calls[i].address,
-                      kind == MVLD_REFERENCE_CALL_SINGLE ? 0 : bias + analysis_slot(&s->calls[i]), 0);
+        struct mvld_reference reference = {.site = bias + s->calls[i].address, .kind = kind};
+
+        if (!(w->kinds & MVLD_REFERENCES(kind)))
+            continue;
+        if (kind != MVLD_REFERENCE_CALL_SINGLE) {
+            reference.slot = bias + analysis_slot(&s->calls[i]);
+            if (slot.slot != reference.slot)
+                slot = rimf_call_wanted(w->image, w->object, reference.slot);
+            reference.found = slot.found;
+            reference.target = slot.target;
+        }
+        result = w->visit(w->cookie, &reference);
     }
     return result;
 }
@@ -74,7 +92,7 @@ static int report_operand(const struct walk *w, uint32_t address, int is_branch)
         return 0;
     memcpy(&distance, at, sizeof distance);
     target = (uintptr_t)at + sizeof distance + (uintptr_t)(intptr_t)distance;
-    return report(w, kind, (uintptr_t)at - (at[-1] == 0xe8 || at[-1] == 0xe9 ? 1 : 2), 0,
+    return report(w, kind, (uintptr_t)at - (at[-1] == 0xe8 || at[-1] == 0xe9 ? 1 : 2), (uintptr_t)at,
                 rimf_unmoved(w->image, target));
 }
 
@@ -105,7 +123,7 @@ static int walk_jump_tables(const struct walk *w, const struct analysis *s)
             uintptr_t entry = table + sizeof(int32_t) * k;
 
             if (elf_holds(&w->object->view, entry, sizeof(int32_t), PROT_READ))
-                result = report(w, MVLD_REFERENCE_JUMP_TABLE, entry, 0, entry_target(table, entry));
+                result = report(w, MVLD_REFERENCE_JUMP_TABLE, entry, entry, entry_target(table, entry));
         }
     }
     return result;
@@ -119,7 +137,7 @@ static int walk_slots(const struct walk *w)
     int result = 0;
 
     for (size_t i = 0; !result && !rimf_slot_at(w->image, &w->object->public, i, &slot); i++)
-        result = report(w, MVLD_REFERENCE_SLOT, slot.address, slot.address, slot.target);
+        result = report(w, MVLD_REFERENCE_SLOT, slot.address, slot.address, slot.found);
     return result;
 }
 
@@ -135,7 +153,7 @@ static int report_word(void *cookie, uintptr_t word)
     value = rimf_unmoved(w->image, *(const uintptr_t *)word);
     holder = rimf_object_find(w->image, value);
     return holder && elf_holds(&rimf_object_of(holder)->view, value, 1, PROT_EXEC)
-               ? report(w, MVLD_REFERENCE_WORD, word, 0, value) : 0;
+               ? report(w, MVLD_REFERENCE_WORD, word, word, value) : 0;
 }
 
 /* ---- which words ------------------------------------------------------------------------------- */

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
  * rimf/image/retarget.c: references that passes lead elsewhere, each by itself
- * (reference_retarget of mvld/pass.h): declared here, made by realise/retarget.c.
+ * (reference_retarget of mvld/pass.h): wanted here, made behind the last pass by realise/retarget.c.
+ *
+ * Each has two sides: what memory holds, which is found, and the last of the list that names its place, which is
+ * wanted.  A later pass is told the latter, and may say otherwise; where it fails, what was wanted before counts again.
  *
  * Everything that can be known is verified when it is declared, so that a pass can leave out what
  * cannot be done:
@@ -89,12 +92,20 @@ static const struct analysis *unmoved_analysis(const struct asked *a, int *error
     return s && !rimf_has_moved(a->image, a->object) ? s : NULL;
 }
 
+/* Where it is wanted by now, as memory has it or a pass before. */
+static int is_stale(const struct asked *a, uintptr_t at, uintptr_t found)
+{
+    const struct rimf_retarget *wanted = rimf_retarget_at(a->image, at);
+
+    return a->reference->target != (wanted ? wanted->target : found);
+}
+
 static int find_operand(const struct asked *a, struct rimf_retarget *out)
 {
     enum mvld_reference_kind kind = a->reference->kind;
     int error;
     const struct analysis *s = unmoved_analysis(a, &error);
-    uintptr_t site = a->reference->site, at = site + (kind == MVLD_REFERENCE_LEA ? 2 : 1);
+    uintptr_t site = a->reference->site, at = site + (kind == MVLD_REFERENCE_LEA ? 2 : 1), found;
     int32_t distance;
 
     if (!s)
@@ -108,9 +119,10 @@ static int find_operand(const struct asked *a, struct rimf_retarget *out)
     out->next = at + sizeof distance;
     memcpy(&distance, (const void *)at, sizeof distance);
     out->old = (uint32_t)distance;
-    if (a->reference->target != out->next + (uintptr_t)(intptr_t)distance)
+    found = out->next + (uintptr_t)(intptr_t)distance;
+    if (is_stale(a, at, found))
         return refuse(a, ESTALE, "it leads elsewhere by now");
-    if (!is_function(a->image, a->reference->target))
+    if (!is_function(a->image, found))
         return refuse(a, ENOENT, "it is not proven to lead to a function");
     if (rimf_depends(a->image, &a->object->public, 0))
         return refuse(a, ENOTSUP, "its object lies elsewhere each time, and no snapshot holds it");
@@ -145,21 +157,22 @@ static int find_slot(const struct asked *a, struct rimf_retarget *out)
         return refuse(a, ENOENT, "the host loader fills no such slot");
     if (slot.why)
         return refuse(a, ENOENT, slot.why);
-    if (slot.target != a->reference->target)
+    if (is_stale(a, a->reference->site, slot.found))
         return refuse(a, ESTALE, "it leads elsewhere by now");
     return take_word(a, out);
 }
 
 static int find_word(const struct asked *a, struct rimf_retarget *out)
 {
-    uintptr_t site = a->reference->site;
+    uintptr_t site = a->reference->site, found;
 
     if (site % sizeof site || !elf_holds(&a->object->view, site, sizeof site, PROT_READ | PROT_WRITE) ||
         !rimf_word_is_pointer(a->image, a->object, site))
         return refuse(a, ENOENT, "no relocation makes it an address");
-    if (rimf_unmoved(a->image, *(const uintptr_t *)site) != a->reference->target)
+    found = rimf_unmoved(a->image, *(const uintptr_t *)site);
+    if (is_stale(a, site, found))
         return refuse(a, ESTALE, "it leads elsewhere by now");
-    if (!is_function(a->image, a->reference->target))
+    if (!is_function(a->image, found))
         return refuse(a, ENOENT, "it is not proven to lead to a function");
     return take_word(a, out);
 }
@@ -191,7 +204,7 @@ static int find_entry(const struct asked *a, struct rimf_retarget *out)
     if (!table)
         return refuse(a, ENOENT, "no such reference is proven");
     out->table = a->object->view.bias + table->address;
-    if (entry_target(out->table, a->reference->site) != a->reference->target)
+    if (is_stale(a, a->reference->site, entry_target(out->table, a->reference->site)))
         return refuse(a, ESTALE, "it leads elsewhere by now");
     while (i < table->count && entry_target(out->table, out->table + 4ul * i) != a->target)
         i++;
@@ -230,19 +243,49 @@ static int grow(struct mvld_image *image)
     return 0;
 }
 
+/* The last of the list. */
+static int note(struct mvld_image *image)
+{
+    struct rimf_retargets *all = &image->retargets;
+    uintptr_t at = all->list[all->n - 1].at;
+    int error = rimf_address_set_add(&all->places, &image->heap, at);
+
+    if (error == -ENOMEM)
+        return error;
+    *rimf_address_set_find(&all->places, at) = (uint32_t)all->n;
+    return 0;
+}
+
 static int add(const struct asked *a, const struct rimf_retarget *made)
 {
     struct rimf_retargets *all = &a->image->retargets;
-    int error;
+    const struct rimf_retarget *before = rimf_retarget_at(a->image, made->at);
 
-    if (all->n == MVLD_RETARGETS_MAX)
+    if (!all->n || all->list[all->n - 1].ctx != a->ctx)
+        all->own = all->n;
+    if (all->n - all->own == MVLD_RETARGETS_MAX)
         return refuse(a, E2BIG, "the pass leads too many references elsewhere");
-    error = all->n == all->room ? grow(a->image) : 0;
-    error = error ? error : rimf_address_set_add(&all->places, &a->image->heap, made->at);
-    if (error)
-        return refuse(a, -error, error == -EEXIST ? "the pass has led it elsewhere already" : "out of memory");
+    if (before && before->ctx == a->ctx)
+        return refuse(a, EEXIST, "the pass has led it elsewhere already");
+    if (all->n == all->room && grow(a->image))
+        return refuse(a, ENOMEM, "out of memory");
     all->list[all->n++] = *made;
-    return 0;
+    if (!note(a->image))
+        return 0;
+    all->n--;
+    return refuse(a, ENOMEM, "out of memory");
+}
+
+const struct rimf_retarget *rimf_retarget_at(const struct mvld_image *image, uintptr_t at)
+{
+    const uint32_t *number = rimf_address_set_find(&image->retargets.places, at);
+
+    return number ? &image->retargets.list[*number - 1] : NULL;
+}
+
+int rimf_retarget_counts(const struct mvld_image *image, const struct rimf_retarget *r)
+{
+    return rimf_retarget_at(image, r->at) == r;
 }
 
 int rimf_reference_retarget(const struct mvld_context *ctx, const struct mvld_reference *reference,
@@ -251,7 +294,7 @@ int rimf_reference_retarget(const struct mvld_context *ctx, const struct mvld_re
     struct mvld_image *image = rimf_context_image(ctx);
     const struct mvld_object *public = reference ? rimf_object_find(image, reference->site) : NULL;
     struct asked a = {image, ctx, reference, (struct rimf_object *)rimf_object_of(public), target};
-    struct rimf_retarget made = {.object = a.object, .target = target};
+    struct rimf_retarget made = {.ctx = ctx, .object = a.object, .target = target};
     const char *unfit;
     int error = rimf_only_in(image, RIMF_STAGE_RUN, ctx ? ctx->pass : "");
 
@@ -274,9 +317,21 @@ int rimf_reference_retarget(const struct mvld_context *ctx, const struct mvld_re
     return add(&a, &made);
 }
 
-void rimf_retargets_forget(struct mvld_image *image)
+void rimf_retargets_forget(struct mvld_image *image, const struct mvld_context *ctx, int others)
 {
-    rimf_address_set_clear(&image->retargets.places, &image->heap);
-    rimf_heap_release(&image->heap, image->retargets.list);
-    image->retargets = (struct rimf_retargets){.n = 0};
+    struct rimf_retargets *all = &image->retargets;
+    size_t n = all->n;
+
+    rimf_address_set_clear(&all->places, &image->heap);
+    all->n = all->own = 0;
+    for (size_t i = 0; i < n; i++)
+        if ((all->list[i].ctx == ctx) == others) {
+            all->list[all->n++] = all->list[i];
+            if (note(image))
+                break; /* so much is not wanted any more */
+        }
+    if (all->n)
+        return;
+    rimf_heap_release(&image->heap, all->list);
+    *all = (struct rimf_retargets){.n = 0};
 }

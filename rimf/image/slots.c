@@ -197,6 +197,7 @@ static void answer(struct mvld_image *image, const struct rimf_object *object, s
     struct rimf_slots *slots = object->slots;
     const Elf64_Rela *relocation = relocation_of(&object->view, slots->entries[at]);
     struct resolved *resolved = &slots->resolved[at];
+    const struct rimf_retarget *wanted;
 
     refresh(image, slots);
     *out = (struct mvld_slot){.address = object->view.bias + relocation->r_offset};
@@ -227,6 +228,12 @@ static void answer(struct mvld_image *image, const struct rimf_object *object, s
     if (out->why) {
         out->target = out->shown = 0;
         *holder = NULL;
+    }
+    out->found = out->target;
+    wanted = rimf_retarget_at(image, out->address);
+    if (wanted) {
+        out->target = wanted->target;
+        *holder = rimf_object_find(image, out->target);
     }
 }
 

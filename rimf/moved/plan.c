@@ -114,6 +114,17 @@ static int refuse(struct wanted *w, int error, const char *why)
     return error;
 }
 
+/* By whom, when it is another pass. */
+static const char *has_moved(const struct wanted *w)
+{
+    const struct mvld_context *by = w->image->moved->list[w->object->moved - 1].mover;
+
+    if (!by || by == w->image->moved->mover)
+        return "it has moved";
+    rimf_format(w->image->error, sizeof w->image->error, "the pass '%s' moves it", by->pass);
+    return w->image->error;
+}
+
 static int plan(struct wanted *w)
 {
     struct moved_code *moved = w->image->moved;
@@ -122,7 +133,7 @@ static int plan(struct wanted *w)
 
     if (!fragment)
         return refuse(w, -ENOMEM, "memory is short");
-    *fragment = (struct moved_fragment){.object = w->object, .original = w->object->view.bias + w->start,
+    *fragment = (struct moved_fragment){.object = w->object, .mover = moved->mover, .original = w->object->view.bias + w->start,
                                .at = at, .code = w->code, .size = w->code + 1};
     if (w->tables)
         fragment->size = moved_tables_at(fragment) - fragment->at + w->tables;
@@ -192,7 +203,7 @@ static int want_fragment(struct wanted *w, const struct mvld_fragment *fragment,
     if (!s)
         return -ENODATA;
     if (w->object->moved && w->object->moved <= w->image->moved->n)
-        return refuse(w, -ENOTSUP, "it has moved");
+        return refuse(w, -ENOTSUP, has_moved(w));
     if (w->start != fragment->original - w->object->view.bias ||
         !moved_is_fragment(s, w->start, fragment->size))
         return refuse(w, -EINVAL, "it cannot be cut there");
@@ -213,7 +224,7 @@ static int want_all(struct wanted *w)
     if (!s)
         return -ENODATA;
     if (!end || w->object->moved)
-        return refuse(w, -ENOTSUP, end ? "it has moved" : "no function of it can be moved");
+        return refuse(w, -ENOTSUP, end ? has_moved(w) : "no function of it can be moved");
     w->start = analysis_first_movable(s);
     w->code = end - w->start;
     if (!elf_holds(&w->object->view, w->object->view.bias + w->start, w->code, PROT_READ | PROT_EXEC))

@@ -143,7 +143,8 @@ void *rimf_code_add(const struct mvld_context *ctx, size_t size, const struct mv
     why = wrong(functions, n, size, &i, &bytes);
     if (why)
         return rimf_fail(image, EINVAL, "%s: function %zu of new code: %s", ctx->pass, i, why), NULL;
-    rimf_image_emit_before(image); /* code that is about to move there does */
+    if (image->moved && image->moved->n_planned > image->moved->n)
+        rimf_image_emit_before(image); /* code that is about to move there does */
     at = take_pages(image, rimf_page_up(size), &why);
     if (sys_failed(at))
         return rimf_fail(image, (int)-at, "%s: no code is added: %s", ctx->pass, why), NULL;

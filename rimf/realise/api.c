@@ -23,6 +23,16 @@ static int moved_find(const struct mvld_image *image, uintptr_t original, size_t
     return rimf_moved_find(image, original, length, moved);
 }
 
+/* One pass at a time has code on its way. */
+static int region_open(const struct mvld_context *ctx, enum mvld_pages pages, uint32_t names, const char **why)
+{
+    const struct moved_code *moved = ctx && ctx->image ? ctx->image->moved : NULL;
+
+    if (moved && moved->mover && moved->mover != ctx)
+        rimf_image_emit_before(ctx->image);
+    return rimf_region_open(ctx, pages, names, why);
+}
+
 static const struct mvld_api api = {
     RIMF_API_CORE,
     .patch_begin = patch_begin,
@@ -33,7 +43,7 @@ static const struct mvld_api api = {
     .auditor = rimf_auditor,
     .reference_each = rimf_reference_each,
     .depends = rimf_depends,
-    .region_open = rimf_region_open,
+    .region_open = region_open,
     .fragments = rimf_fragments,
     .fragment_move = rimf_fragment_move,
     .moved_find = moved_find,

@@ -2,6 +2,7 @@
  *
  * rimf/realise/realise.c: what passes want becomes memory, behind the last of them.
  *
+ *     references         that are wanted elsewhere, each by itself (realise/retarget.c)
  *     calls in place     while a snapshot is made, which holds what becomes of originals
  *     code moves         with the calls in it (moved/batch.c)
  *     calls in place     else: of what did not move
@@ -182,11 +183,26 @@ static int fail_all(struct mvld_image *image, int error)
     return error;
 }
 
+/* A pass that fails loses what it wants, and nobody else. */
+static int emit_references(struct mvld_image *image)
+{
+    const struct mvld_context *ctx;
+    int error, failed = 0;
+
+    while ((ctx = rimf_retargets_emit(image, &error))) {
+        failed = error;
+        fail(image, ctx, error);
+        rimf_pass_failed(image, ctx);
+    }
+    return failed;
+}
+
 int rimf_image_emit(struct mvld_image *image)
 {
+    int refused = emit_references(image), error = 0, failed;
     const struct mvld_context *mover = image->moved ? image->moved->mover : NULL;
     size_t made = image->moved ? image->moved->n : 0;
-    int moves = mover && mover != image->running, error = 0, failed;
+    int moves = mover && mover != image->running;
 
     if (image->watch)
         error = emit_all_in_place(image, made);
@@ -197,7 +213,7 @@ int rimf_image_emit(struct mvld_image *image)
         error = emit_all_in_place(image, made);
     error = fail_all(image, error);
     end_edits(image);
-    return failed ? failed : error;
+    return refused ? refused : failed ? failed : error;
 }
 
 /* Whether this thread is the one that runs the pass; another one may ask where code runs. */
@@ -208,10 +224,11 @@ static int is_runner(const struct mvld_image *image)
 
 void rimf_image_emit_before(struct mvld_image *image)
 {
+    int references = image->retargets.n && image->retargets.list[0].ctx != image->running;
     int calls = image->reports && (image->reports->ctx != image->running || image->reports->next);
     int moves = image->moved && image->moved->mover && image->moved->mover != image->running;
 
-    if (image->stage != RIMF_STAGE_RUN || !(calls || moves) || !is_runner(image))
+    if (image->stage != RIMF_STAGE_RUN || !(references || calls || moves) || !is_runner(image))
         return;
     image->stage = RIMF_STAGE_NONE;
     rimf_image_emit(image);
@@ -223,7 +240,6 @@ int rimf_pass_ran(struct mvld_image *image, const struct mvld_context *ctx)
     int error = rimf_new_sections_seal(image, ctx);
 
     error = error ? error : rimf_added_realise(image, 0);
-    error = error ? error : rimf_retargets_realise(image, ctx);
     if (error)
         rimf_pass_failed(image, ctx); /* all of the pass, or none */
     return error;

@@ -7,7 +7,7 @@
 
 #include "mvld/pass.h"
 
-/* A pass has run: what it added can be used, and references lead elsewhere; what else it wants is wanted from here on.
+/* A pass has run: what it added can be used, and what it wants is wanted from here on.
  * 0, or negative errno with a sentence: nothing of it is. */
 int rimf_pass_ran(struct mvld_image *, const struct mvld_context *);
 /* It has failed: nothing of what it wants is wanted any more. */
@@ -17,9 +17,9 @@ void rimf_pass_failed(struct mvld_image *, const struct mvld_context *);
 int rimf_image_emit(struct mvld_image *);
 /* The same, where the pass that runs is about to ask for bytes as they are: it meets what those before it want. */
 void rimf_image_emit_before(struct mvld_image *);
-/* realise/retarget.c: references that the pass led elsewhere, all or none.  0, or negative errno with a
- * sentence. */
-int rimf_retargets_realise(struct mvld_image *, const struct mvld_context *);
+/* realise/retarget.c: references lead where passes want them, but for the one that runs.  NULL; or *error, with a
+ * sentence, and the pass that cannot have what it wants: none is changed. */
+const struct mvld_context *rimf_retargets_emit(struct mvld_image *, int *error);
 
 /* realise/restore.c: calls that were made direct go through their slots again, in all objects.  Whoever watches
  * calls was named before (rimf_image_set_auditor), so that no more become direct. */

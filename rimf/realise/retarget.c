@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/realise/retarget.c: references that a pass led elsewhere (image/retarget.c) become memory, all of
- * them or none:
+ * rimf/realise/retarget.c: references that passes want elsewhere (image/retarget.c) become memory.  Of one pass all
+ * do, or none: where one cannot, that pass has failed, and the others begin anew.
  *
  *     RELRO is opened where a word lies in it, and the pages of entries of jump tables; each is compared
  *     with what it held
@@ -20,8 +20,15 @@
 
 #include <errno.h> /* numbers only */
 
+/* One that counts, and not of the pass that runs. */
+static int is_due(const struct mvld_image *image, const struct rimf_retarget *r)
+{
+    return r->ctx != image->running && rimf_retarget_counts(image, r);
+}
+
 static int refuse(struct mvld_image *image, int error, const struct rimf_retarget *r, const char *why)
 {
+    image->retargets.refused = r->ctx;
     return rimf_fail(image, error, "%s: the reference at %lx: %s: no reference of the pass is changed",
                      r->object->public.name, (unsigned long)(r->at - r->object->view.bias), why);
 }
@@ -41,7 +48,7 @@ static void close_entries(struct mvld_image *image)
     for (size_t i = 0; i < image->retargets.n; i++) {
         const struct rimf_retarget *r = &image->retargets.list[i];
 
-        if (r->table)
+        if (r->table && is_due(image, r))
             rimf_object_protect(image, r->object, r->at, sizeof(uint32_t), 0);
     }
 }
@@ -55,6 +62,8 @@ static int open_words(struct mvld_image *image)
     for (size_t i = 0; i < all->n; i++) {
         const struct rimf_retarget *r = &all->list[i];
 
+        if (!is_due(image, r))
+            continue;
         if (r->table && open_entry(image, r))
             return -EACCES;
         if (r->next || r->table)
@@ -76,6 +85,8 @@ static void write_words(struct mvld_image *image)
     for (size_t i = 0; i < all->n; i++) {
         const struct rimf_retarget *r = &all->list[i];
 
+        if (!is_due(image, r))
+            continue;
         if (r->table)
             *(int32_t *)r->at = (int32_t)(r->target - r->table);
         else if (!r->next)
@@ -106,7 +117,7 @@ static const struct rimf_retarget *first_refused(const struct mvld_image *image,
 {
     for (size_t i = 0; i < rimf_patch_count(batch); i++)
         for (size_t k = 0; rimf_patch_at(batch, i)->result && k < image->retargets.n; k++)
-            if (image->retargets.list[k].at == rimf_patch_at(batch, i)->address)
+            if (image->retargets.list[k].at == rimf_patch_at(batch, i)->address && is_due(image, &image->retargets.list[k]))
                 return &image->retargets.list[k];
     return &image->retargets.list[0];
 }
@@ -121,7 +132,7 @@ static int fill(struct mvld_image *image, struct mvld_batch *batch)
         intptr_t away = (intptr_t)(rimf_canonical_address(image, r->target) - r->next);
         int32_t distance = (int32_t)away;
 
-        if (!r->next)
+        if (!r->next || !is_due(image, r))
             continue;
         if (distance != away)
             return refuse(image, ERANGE, r, "the target is farther than 2 GiB");
@@ -147,23 +158,58 @@ static int change_code(struct mvld_image *image)
     return error;
 }
 
-int rimf_retargets_realise(struct mvld_image *image, const struct mvld_context *ctx)
+/* All of them, or none. */
+static int emit(struct mvld_image *image)
 {
-    size_t n = image->retargets.n;
-    int error;
+    int error = open_words(image);
 
-    if (!n)
-        return 0;
-    error = open_words(image);
     error = error ? error : change_code(image);
     if (!error)
         write_words(image);
     close_entries(image);
     moved_relro_close(image, rimf_table_enter(image));
     rimf_table_leave(image);
-    if (!error)
-        rimf_log(image->log, MVLD_LOG_PASSES | MVLD_LOG_STATISTICS, "%s: %zu references lead elsewhere",
-                 ctx->pass, n);
-    rimf_retargets_forget(image);
     return error;
+}
+
+/* What the pass that runs wants of a place that was written finds that there. */
+static void renew(struct mvld_image *image)
+{
+    struct rimf_retargets *all = &image->retargets;
+
+    for (size_t i = 0; i < all->n; i++) {
+        struct rimf_retarget *r = &all->list[i];
+
+        r->old = r->table || r->next ? *(const uint32_t *)r->at : *(const uint64_t *)r->at;
+    }
+}
+
+/* How many a pass had, of those that were made. */
+static void report(const struct mvld_image *image)
+{
+    const struct rimf_retargets *all = &image->retargets;
+
+    for (size_t i = 0, k; i < all->n && all->list[i].ctx != image->running; i = k) {
+        for (k = i; k < all->n && all->list[k].ctx == all->list[i].ctx;)
+            k++;
+        rimf_log(image->log, MVLD_LOG_PASSES | MVLD_LOG_STATISTICS, "%s: %zu references lead elsewhere",
+                 all->list[i].ctx->pass, k - i);
+    }
+}
+
+const struct mvld_context *rimf_retargets_emit(struct mvld_image *image, int *error)
+{
+    struct rimf_retargets *all = &image->retargets;
+
+    *error = 0;
+    if (!all->n || all->list[0].ctx == image->running)
+        return NULL;
+    all->refused = NULL;
+    *error = emit(image);
+    if (*error)
+        return all->refused ? all->refused : all->list[0].ctx;
+    report(image);
+    rimf_retargets_forget(image, image->running, 1);
+    renew(image);
+    return NULL;
 }

@@ -18,10 +18,11 @@ struct mvld_object;
 struct mvld_slot {
     uint32_t flags;
     uintptr_t address; /* of the slot, now */
-    uintptr_t target;  /* what it holds, or will hold once bound, the original if that has moved;
-                          0 when not certain */
+    uintptr_t target;  /* what it is wanted to hold: as passes before want it, else what it holds, or will
+                          hold once bound; of moved code the original; 0 when not certain */
     const char *why;   /* why it is not certain (static), or NULL */
     const char *name;  /* the symbol, or NULL when it has none */
+    uintptr_t found;   /* the same as memory has it, whatever passes before want */
     uintptr_t shown;   /* the word that shows `target` (see depends): the slot itself, or
                           another one that shows what an IFUNC chose; 0 without target */
 };
@@ -52,8 +53,10 @@ enum mvld_reference_kind {
 struct mvld_reference {
     uintptr_t site;   /* its instruction, word or entry, now */
     uintptr_t slot;   /* the GOT slot that it goes through, or is, now; 0: none */
-    uintptr_t target; /* where it leads: of moved code, where that came from; 0: see slot_find */
+    uintptr_t target; /* where it is wanted to lead: of moved code, where that came from; through a slot, 0 where
+                         that is not certain */
     enum mvld_reference_kind kind;
+    uintptr_t found;  /* where it leads, whatever passes before want; likewise */
 };
 #define MVLD_RETARGETS_MAX (1u << 20) /* that one pass leads elsewhere at a time */
 
