@@ -78,9 +78,9 @@ void pipeline_print(const struct pipeline *, void (*line)(void *cookie, const ch
 void pipeline_free(struct pipeline *);
 
 /* Whom to tell, without MVLD_DEBUG, that a pass crashed in one of the functions below or in pipeline_map_file or
- * _relocate: once, from a signal handler, after which the signal ends the process.  What faults in other code than a
- * pass's, or has a handler of the program's, is not told; nor is anything while threads run.  `sys` makes the calls
- * that this takes; passes stay with that of the plan. */
+ * _relocate: once, from a signal handler, after which the signal ends the process.  What has a handler of the
+ * program's is not told; nor is anything while threads run.  `sys` makes the calls that this takes; passes stay with
+ * that of the plan. */
 void pipeline_on_crash(struct pipeline *, const struct rimf_sys *sys, void (*say)(void *cookie, const char *why),
                        void *cookie);
 
