@@ -92,7 +92,8 @@ int pipeline_run(struct pipeline *, struct mvld_image *, size_t end);
 /* For those of its passes from first on, before end. */
 void pipeline_added(struct pipeline *, struct mvld_image *, const struct mvld_object *const *objects, size_t n,
                     size_t first, size_t end);
-/* Behind both: what passes declared, and a pass that moves code left, is made as rimf_realise_rest does. */
+/* Always called behind both: what passes declared, and a pass that moves code left, is made as rimf_realise_rest
+ * does. */
 void pipeline_rest(struct pipeline *, struct mvld_image *);
 /* Of the image of that stage. */
 void pipeline_removed(struct pipeline *, struct mvld_image *, enum rimf_stage,

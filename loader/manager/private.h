@@ -9,6 +9,7 @@
 #include "loader/manager/pipeline.h"
 #include "rimf/base/log.h"
 #include "loader/manager/pass_map.h"
+#include "rimf/patch/crash.h"
 
 enum pass_status {
     PASS_PLANNED,
@@ -51,7 +52,8 @@ struct pipeline {
     enum { MAPPED, LOOKED_AT, KNOWN } late; /* LOOKED_AT: paths and files are known; KNOWN: and
                                              * what a snapshot says of the passes */
     const struct rimf_sys *watching; /* for crashes of passes; NULL: nobody is told */
-    const struct mvld_image *image; /* of whatever crashes */
+    struct rimf_crash crash;        /* is watched for, */
+    const struct mvld_image *image; /* in passes that are called with this one; or NULL */
     void (*say)(void *cookie, const char *why);
     void *cookie;
     int checked, broken; /* the image was, and is, as far as that */

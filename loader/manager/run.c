@@ -85,13 +85,24 @@ static void crashed(void *pipeline, int signal, uintptr_t at)
     p->say(p->cookie, why);
 }
 
-/* Around what calls functions of passes. */
-static void watch(struct pipeline *p, struct mvld_image *image, struct rimf_crash *crash)
+/* Before a function of a pass is called.  Crashes are watched for until the event's last one has returned, as to begin
+ * and to end it takes 13 system calls. */
+static void enter(struct pipeline *p, struct planned_pass *it, struct mvld_image *image, enum rimf_stage stage)
 {
-    p->image = image;
-    *crash = (struct rimf_crash){.sys = p->watching, .tell = crashed, .cookie = p};
-    if (p->watching && p->late == MAPPED)
-        rimf_crash_watch(crash);
+    if (p->watching && p->image != image) {
+        p->image = image;
+        p->crash = (struct rimf_crash){.sys = p->watching, .tell = crashed, .cookie = p};
+        rimf_crash_watch(&p->crash);
+    }
+    set_context(it, image);
+    rimf_image_set_stage(image, stage, &it->context);
+}
+
+static void unwatch(struct pipeline *p)
+{
+    if (p->image)
+        rimf_crash_leave(&p->crash);
+    p->image = NULL;
 }
 
 /* ---- the stages ---------------------------------------------------------------------- */
@@ -133,40 +144,33 @@ int pipeline_wants_files(const struct pipeline *p)
 
 int pipeline_map_file(struct pipeline *p, struct mvld_image *image, const struct mvld_file *file)
 {
-    struct rimf_crash crash;
     int error = 0;
 
-    watch(p, image, &crash);
     for (size_t i = 0; i < p->n && error >= 0; i++) {
         struct planned_pass *it = &p->passes[i];
 
         if (!looks_at_files(it))
             continue;
-        set_context(it, image);
-        rimf_image_set_stage(image, RIMF_STAGE_MAP, &it->context);
+        enter(p, it, image, RIMF_STAGE_MAP);
         error = result_of(it, image, "map", it->pass->map(&it->context, file));
         if (error < 0)
             rimf_log(&p->log, MVLD_LOG_PASSES, "pass %s: refuses %s", it->name, file->name);
     }
     rimf_image_set_stage(image, RIMF_STAGE_NONE, NULL);
-    rimf_crash_leave(&crash);
+    unwatch(p);
     return error < 0 ? error : 0;
 }
 
 void pipeline_relocate(struct pipeline *p, struct mvld_image *image,
                        const struct mvld_object *const *objects, size_t n, int later)
 {
-    struct rimf_crash crash;
-
-    watch(p, image, &crash);
     for (size_t i = 0; i < p->n; i++) {
         struct planned_pass *it = &p->passes[i];
         int error, failed;
 
         if (!pipeline_changes_symbols(it))
             continue;
-        set_context(it, image);
-        rimf_image_set_stage(image, RIMF_STAGE_RELOCATE, &it->context);
+        enter(p, it, image, RIMF_STAGE_RELOCATE);
         it->context.later = later;
         error = result_of(it, image, "relocate", it->pass->relocate(&it->context, objects, n));
         failed = rimf_image_realise_symbols(image, &it->context, error < 0);
@@ -175,7 +179,7 @@ void pipeline_relocate(struct pipeline *p, struct mvld_image *image,
                      it->name, error < 0 ? -error : -failed, rimf_api()->last_error(image));
     }
     rimf_image_set_stage(image, RIMF_STAGE_NONE, NULL);
-    rimf_crash_leave(&crash);
+    unwatch(p);
 }
 
 /* A pass behind it moves code, and runs. */
@@ -194,13 +198,10 @@ static int run_for(struct pipeline *p, size_t i, struct mvld_image *image,
                    const struct mvld_object *const *objects, size_t n, int later)
 {
     struct planned_pass *it = &p->passes[i];
-    struct rimf_crash crash;
     int error = 0;
 
-    watch(p, image, &crash);
-    set_context(it, image);
+    enter(p, it, image, RIMF_STAGE_RUN);
     it->context.later = later;
-    rimf_image_set_stage(image, RIMF_STAGE_RUN, &it->context);
     if (it->pass->run)
         error = result_of(it, image, "run", it->pass->run(&it->context, objects, n));
     rimf_image_set_stage(image, RIMF_STAGE_NONE, &it->context);
@@ -209,7 +210,6 @@ static int run_for(struct pipeline *p, size_t i, struct mvld_image *image,
     else
         rimf_image_forget(image, &it->context);
     rimf_image_set_stage(image, RIMF_STAGE_NONE, NULL);
-    rimf_crash_leave(&crash);
     return error;
 }
 
@@ -314,11 +314,8 @@ int pipeline_run(struct pipeline *p, struct mvld_image *image, size_t end)
 
 void pipeline_rest(struct pipeline *p, struct mvld_image *image)
 {
-    struct rimf_crash crash;
-
-    watch(p, image, &crash);
     rimf_realise_rest(image);
-    rimf_crash_leave(&crash);
+    unwatch(p);
 }
 
 void pipeline_added(struct pipeline *p, struct mvld_image *image,
@@ -374,18 +371,14 @@ static int knows_objects(const struct planned_pass *it, enum rimf_stage stage)
 void pipeline_removed(struct pipeline *p, struct mvld_image *image, enum rimf_stage stage,
                       const struct mvld_object *const *objects, size_t n)
 {
-    struct rimf_crash crash;
-
-    watch(p, image, &crash);
     for (size_t i = p->n; i-- > 0;) { /* the last that came to know them forgets first */
         struct planned_pass *it = &p->passes[i];
         if (!knows_objects(it, stage) || !it->pass->removed)
             continue;
-        set_context(it, image);
-        rimf_image_set_stage(image, RIMF_STAGE_NONE, &it->context);
+        enter(p, it, image, RIMF_STAGE_NONE);
         it->pass->removed(&it->context, objects, n);
         rimf_image_set_stage(image, RIMF_STAGE_NONE, NULL);
         verify(p, image, it->name);
     }
-    rimf_crash_leave(&crash);
+    unwatch(p);
 }
