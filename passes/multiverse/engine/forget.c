@@ -128,13 +128,14 @@ void mv_removed(struct mv_engine *engine, const struct mvld_object *const *objec
                 want_generic(p);
         }
     mv_write(engine, 1); /* a refusal is in the report */
-    for (struct mv_unit *u = engine->units; u; u = u->next)
+    for (struct mv_unit *u = gone ? engine->units : NULL; u; u = u->next)
         forget_points(u);
     for (struct mv_unit *u = gone, *next; u; u = next) {
         next = u->next;
         release_unit(engine, u);
     }
-    mv_link_sites(engine);
+    if (gone)
+        mv_link_sites(engine);
     drop_switches(engine, objects, n); /* before the tables are made of what remains */
     rebuild(engine);
 }
