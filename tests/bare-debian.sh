@@ -40,6 +40,6 @@ bare_debian() {
 inside() {
     local root=$1
     shift
-    chroot "$root" env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin TERM=dumb CI=true \
+    chroot "$root" env -i HOME=/root PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin TERM=dumb CI=true \
         DEBIAN_FRONTEND=noninteractive "$@"
 }

@@ -4,7 +4,7 @@
 # tests/fresh-machine.sh [--plain] [--user] [COMMAND...]: proves that the README's commands need
 # nothing but git and the checkout.  Makes a bare Debian in a scratch folder (bare-debian.sh),
 # clones the committed state of this checkout into it, and runs `./dev COMMAND`
-# there for each COMMAND (default: test demo), as a new user of a new machine.
+# there for each COMMAND (default: demo install uninstall test), as a new user of a new machine.
 #
 # --plain: in a chroot as a build machine has it, whose root is no mount point, and without /sys.
 # --user: as a user without rights; root installs the packages before.
@@ -21,7 +21,7 @@ while [[ ${1-} == --* ]]; do
     esac
     shift
 done
-[ $# -gt 0 ] || set -- test demo
+[ $# -gt 0 ] || set -- demo install uninstall test
 make_scratch
 root=$scratch/root
 
