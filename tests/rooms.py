@@ -16,7 +16,7 @@ from collections import Counter
 from pathlib import Path
 
 ORDER = """include
-    rimf/base rimf/elf rimf/x86 rimf/patch rimf/analysis rimf/image rimf/moved rimf/store rimf/realise
+    rimf/base rimf/elf rimf/x86 rimf/patch rimf/analysis rimf/image rimf/moved rimf/code rimf/store rimf/realise
     rimf/analyze
     loader/process loader/config loader/manager loader/place loader/host loader/caller loader/store loader/start
     passes tools/common tools""".split()
