@@ -107,7 +107,7 @@ def upgraded(machine):
     did([machine.mvld, "disable", plain])
     shutil.rmtree("/var/cache/mvld/snapshots")
     found = machine.status(program, trouble=True)
-    check("no snapshot" in found["trouble"], f"status: {found}")
+    check("no snapshot is applied: there is none" in found["trouble"], f"status: {found}")
     program.unlink()
     found = machine.status(program, trouble=True)
     check("gone" in found["trouble"] and found["remedy"] == f"mvld disable {program}", f"status: {found}")
@@ -150,7 +150,7 @@ def library_upgraded(machine):
         for _ in range(2):
             check(answers() == (answer, False), f"upgraded: {answers()}")
         found = machine.status(program, trouble=True)
-        check("out of date" in found["trouble"] and found["remedy"] == f"mvld enable {program}", f"status: {found}")
+        check("libown.so: its file is another one" in found["trouble"] and found["remedy"] == f"mvld enable {program}", f"status: {found}")
         did(found["remedy"].replace("mvld", machine.mvld, 1).split())
         check(answers() == (answer, True) and machine.status(program)["code"] == before["code"],
               f"enabled again: {answers()} {machine.status(program)}, not {before}")
@@ -172,7 +172,7 @@ def refused(machine):
     subprocess.run(["gcc", "-static", "-o", static, "-x", "c", "-"], input="int main(void) { return 0; }", text=True,
                    check=True)
     before = machine.files()
-    check("was not made for this program" in machine.fails("enable", configured), "a file of the user's")
+    check("mvld did not make it" in machine.fails("enable", configured), "a file of the user's")
     check("static" in machine.fails("enable", static), "a static program")
     check("the machine needs" in machine.fails("enable", "/bin/ls"), "a program that the machine needs")
     check("nowhere" in machine.fails("enable", "/nowhere"), "a program that is not there")
