@@ -137,18 +137,6 @@ static const char *write_rows(const char *path, const char *folder, const struct
     return why;
 }
 
-static int make_folders(char *folder)
-{
-    for (char *slash = strchr(folder + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-        *slash = 0;
-        int error = mkdir(folder, 0755) && errno != EEXIST;
-        *slash = '/';
-        if (error)
-            return -1;
-    }
-    return mkdir(folder, 0755) && errno != EEXIST ? -1 : 0;
-}
-
 static char *folder_of(const char *path)
 {
     return must_print("%.*s", (int)(strrchr(path, '/') - path), path);

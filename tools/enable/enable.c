@@ -25,7 +25,6 @@
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -64,7 +63,7 @@ static char *config_file(const char *program)
     char *folder = enable_config_folder(), *path = NULL;
     if (folder) {
         char *apps = must_print("%s/apps.d", folder);
-        if ((mkdir(folder, 0755) && errno != EEXIST) || (mkdir(apps, 0755) && errno != EEXIST))
+        if (make_folders(apps))
             complain("enable", "%s: %s", apps, strerror(errno));
         else
             path = must_print("%s/%s.conf", apps, strrchr(program, '/') + 1);
