@@ -10,6 +10,7 @@ import fcntl
 import hashlib
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -296,6 +297,46 @@ def redis(machine):
     service(machine, "redis-server", "redis-server.service",
             ["/usr/bin/redis-server", "--port", "0", "--unixsocket", socket, "--save", "", "--dir", machine.folder],
             ["redis-cli", "-s", socket, "ping"], "PONG")
+
+
+def container(machine):
+    """Into a container of an image without mvld it is mounted as mvld-admin(7) says: passes act."""
+    redis_server = shutil.which("redis-server", path="/usr/bin")
+    if not redis_server:
+        support.skip("redis-server is not installed")
+    did([machine.mvld, "analyze", "--program", redis_server])
+    conf = machine.apps / "apps.d" / "redis.conf"
+    conf.write_text(f"[app]\nmatch = {os.path.realpath(redis_server)}\npasses = direct-calls\n")
+    did([machine.mvld, "config"])
+    root = machine.folder / "root"
+    for part in "root", "upper", "work":
+        (machine.folder / part).mkdir()
+    done = subprocess.run(["mount", "-t", "overlay", "overlay", "-o", f"lowerdir=/,upperdir={machine.folder}/upper,"
+                           f"workdir={machine.folder}/work", root], capture_output=True, text=True)
+    if done.returncode:
+        support.skip("no overlay here: " + done.stderr.strip())
+    (machine.folder / "ld.so").write_bytes((root / "lib64/ld-linux-x86-64.so.2").resolve().read_bytes())
+    page = (support.SOURCE / "tools/man/mvld-admin.7").read_text()
+    mounts = [words.replace("LIBDIR", libdir).split(":") for words in re.findall(r"-v (\S+):ro", page)]
+    check(len(mounts) == 5, f"mvld-admin(7) has {mounts}")
+    for source, place in mounts:
+        source = Path(source.replace("./", f"{machine.folder}/"))
+        to = root / os.path.realpath(place).lstrip("/")
+        to.parent.mkdir(parents=True, exist_ok=True)  # as engines do
+        to.mkdir(exist_ok=True) if source.is_dir() else to.exists() or to.touch()
+        subprocess.run(["mount", "--bind", source, to], check=True)
+    for what, kind in ("proc", "proc"), ("dev", "devtmpfs"):
+        subprocess.run(["mount", "--rbind", f"/{what}", root / what], check=True)
+    process = subprocess.Popen(["chroot", root, "env", "MVLD_DEBUG=passes", redis_server, "--port", "0", "--unixsocket", "/socket",
+                                "--save", ""], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+    try:
+        check("PONG" in answers(process, "redis-server", ["redis-cli", "-s", root / "socket", "ping"])[0], "it is silent")
+        exe = os.readlink(f"/proc/{process.pid}/exe")
+        check(exe.endswith(os.path.realpath(redis_server)), f"/proc/self/exe is {exe}")
+    finally:
+        process.terminate()
+        log = process.communicate(timeout=20)[1]
+    check("pass direct-calls: done" in log, log)
 
 
 NGINX = """daemon off; pid {0}/pid; error_log {0}/log; worker_processes 2;
