@@ -43,9 +43,9 @@ static void unlink_object(struct mvk_object *object)
         *at = object->next;
 }
 
-static int has_unit(const struct mvk_object *object)
+int mvk_has(const struct mvk_object *object)
 {
-    for (const struct mv_unit *u = engine->units; u; u = u->next)
+    for (const struct mv_unit *u = engine ? engine->units : NULL; u; u = u->next)
         if (u->object == &object->object)
             return 1;
     return 0;
@@ -84,7 +84,7 @@ int mvk_add(struct mvk_object *object)
         mvk_log(engine->refusals + refused);
     else if (engine->n_refusals_lost != lost)
         mvk_log(image.error);
-    if (has_unit(object))
+    if (mvk_has(object))
         return err < 0 ? err : 1;
     unlink_object(object);
     return err < 0 ? err : 0;
@@ -173,6 +173,23 @@ int mvk_set(const char *name, int64_t value)
     if (result < 0)
         write_switch(sw, before);
     return result;
+}
+
+static int asks(const struct mv_point *point, const void *variable)
+{
+    for (size_t i = 0; i < point->n_guards; i++)
+        if (point->guards[i] && point->guards[i]->address == (uintptr_t)variable)
+            return 1;
+    return 0;
+}
+
+int mvk_is_settled(const void *variable)
+{
+    for (const struct mv_unit *u = engine ? engine->units : NULL; u; u = u->next)
+        for (size_t i = 0; i < u->n_points; i++)
+            if (u->points[i].dirty && asks(&u->points[i], variable))
+                return 0;
+    return 1;
 }
 
 static void each_line(const char *text, void (*line)(void *, const char *), void *cookie)

@@ -57,7 +57,8 @@ int mvk_change_text(struct mvk_change *, size_t n);
 /* Makes the engine.  Once. */
 int mvk_start(void);
 /* An object came; `object` and its strings stay until mvk_remove.  What the descriptors say is bound as the last
- * operations say.  1: it has descriptors, and is in the list; 0: it has none, or damaged ones. */
+ * operations say.  1: it has descriptors, and is in the list; 0: it has none, or damaged ones.  Negative errno: what
+ * could not be bound is generic; mvk_has says whether it is in the list. */
 int mvk_add(struct mvk_object *object);
 /* It goes: its code must not run any more, its memory is not touched. */
 void mvk_remove(struct mvk_object *object);
@@ -66,6 +67,11 @@ int mvk_apply(enum mv_action action, enum mv_scope scope, void *what);
 /* Writes the switch's value and commits what depends on it.  When the commit fails nothing was changed, and the
  * switch has the value before.  -ENOENT: no such switch; -ERANGE: it cannot hold the value. */
 int mvk_set(const char *name, int64_t value);
+/* Does all code hold what the last operations want of the functions that have variants for this switch?  0: some
+ * place was refused, and holds what it held before. */
+int mvk_is_settled(const void *variable);
+/* Is the object in the list? */
+int mvk_has(const struct mvk_object *object);
 /* The address of a switch, or NULL. */
 void *mvk_find(const char *name);
 /* Lines about all switches and functions, then what the last commit of everything left out. */

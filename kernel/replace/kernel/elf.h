@@ -1,2 +1,4 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-#include <linux/elf.h>
+/*
+ * Nothing of ELF is asked by what the kernel has of rimf.
+ */
