@@ -78,9 +78,9 @@ void pipeline_print(const struct pipeline *, void (*line)(void *cookie, const ch
 void pipeline_free(struct pipeline *);
 
 /* Whom to tell, without MVLD_DEBUG, that a pass crashed in one of the functions below or in pipeline_map_file or
- * _relocate: once, from a signal handler, after which the signal ends the process.  What faults in other code than a
- * pass's, or has a handler of the program's, is not told; nor is anything while threads run.  `sys` makes the calls
- * that this takes; passes stay with that of the plan. */
+ * _relocate: once, from a signal handler, after which the signal ends the process.  What has a handler of the
+ * program's is not told; nor is anything while threads run.  `sys` makes the calls that this takes; passes stay with
+ * that of the plan. */
 void pipeline_on_crash(struct pipeline *, const struct rimf_sys *sys, void (*say)(void *cookie, const char *why),
                        void *cookie);
 
@@ -95,6 +95,8 @@ void pipeline_added(struct pipeline *, struct mvld_image *, const struct mvld_ob
 /* Both make what passes want once the last one has run; before that, this does.  0; -ECANCELED: of one it could not be
  * made, which is in the log. */
 int pipeline_emit(struct pipeline *, struct mvld_image *);
+/* Always called behind both: constructors will run (rimf_image_finish of rimf/moved/moved.h). */
+void pipeline_rest(struct pipeline *, struct mvld_image *);
 /* Of the image of that stage. */
 void pipeline_removed(struct pipeline *, struct mvld_image *, enum rimf_stage,
                       const struct mvld_object *const *objects, size_t n);

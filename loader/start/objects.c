@@ -145,7 +145,7 @@ static void pass_on(struct loader *l, int unentered)
             pipeline_added(l->pipeline, l->image, change.added, change.n_added, 0, SIZE_MAX);
         else
             later_added(l, change.added, change.n_added, unentered);
-        rimf_image_finish(l->image);
+        pipeline_rest(l->pipeline, l->image);
         rimf_image_close_analyses(l->image);
     }
     filtered_leave(l);
@@ -325,7 +325,7 @@ void objects_start(struct loader *l)
         pipeline_run(l->pipeline, l->image, SIZE_MAX);
         if (has_region && !l->caller.installed)
             open_frames(l);
-        rimf_image_finish(l->image);
+        pipeline_rest(l->pipeline, l->image);
         rimf_image_close_analyses(l->image);
         filtered_leave(l);
     }

@@ -96,17 +96,19 @@ int rimf_fail(struct mvld_image *image, int err, const char *format, ...)
 
 static const char *const stages[] = {"none", "map", "relocate", "run"};
 
-void rimf_image_set_stage(struct mvld_image *image, enum rimf_stage stage)
+void rimf_image_set_stage(struct mvld_image *image, enum rimf_stage stage, const struct mvld_context *ctx)
 {
     image->stage = stage;
+    image->running = ctx;
+    image->unfinished = stage == RIMF_STAGE_RUN ? ctx : NULL;
+    image->runner = stage == RIMF_STAGE_RUN && !image->heap.alone ? (uint32_t)SYS3(image->sys, SYS_gettid, 0, 0, 0) : 0;
     if (stage != RIMF_STAGE_NONE) /* what is said now is of this stage, and of this pass */
         image->error[0] = '\0';
 }
 
-void rimf_image_set_pass(struct mvld_image *image, const struct mvld_context *ctx)
+const char *rimf_image_running(const struct mvld_image *image)
 {
-    image->running = ctx;
-    image->runner = ctx && !image->heap.alone ? (uint32_t)SYS3(image->sys, SYS_gettid, 0, 0, 0) : 0;
+    return image->running ? image->running->pass : NULL;
 }
 
 void rimf_image_set_failed(struct mvld_image *image,
@@ -114,6 +116,7 @@ void rimf_image_set_failed(struct mvld_image *image,
 {
     image->failed = failed;
     image->failed_cookie = cookie;
+}
 }
 
 int rimf_only_in(struct mvld_image *image, enum rimf_stage stage, const char *who)

@@ -152,13 +152,18 @@ const char *rimf_unfit_target(const struct mvld_context *ctx, const struct mvld_
 static void ask(const struct rimf_edit *edit, const struct rimf_object *object, struct mvld_binding *bound,
                 uint32_t bit, struct rimf_wanted *wanted)
 {
+    struct mvld_image *image = edit->ctx->image;
+    const struct mvld_context *running = image->running;
     const struct mvld_object *before = bound->holder;
     uintptr_t target = 0;
-    const char *why = edit->rule(edit->ctx, &object->public, bound, &target);
-    const char *unfit = target || why ? NULL : "its rule says neither a target nor a reason";
+    const char *why, *unfit;
 
+    image->running = edit->ctx;
+    why = edit->rule(edit->ctx, &object->public, bound, &target);
+    image->running = running;
+    unfit = target || why ? NULL : "its rule says neither a target nor a reason";
     if (target) {
-        bound->holder = target == bound->target ? before : rimf_object_find(edit->ctx->image, target);
+        bound->holder = target == bound->target ? before : rimf_object_find(image, target);
         unfit = rimf_unfit_target(edit->ctx, bound->holder, target);
     }
     if (why || unfit)

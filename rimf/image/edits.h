@@ -61,17 +61,17 @@ struct bound {
 /* ---- image/edits.c: of the object's edits ----------------------------------------------- */
 
 /* That of the pass that runs, the last one, counts when it has returned. */
-static inline struct rimf_edit *rimf_edit_unless_running(const struct mvld_image *image, struct rimf_edit *edit)
+static inline struct rimf_edit *rimf_edit_if_finished(const struct mvld_image *image, struct rimf_edit *edit)
 {
-    return edit && edit->ctx == image->running ? NULL : edit;
+    return edit && edit->ctx == image->unfinished ? NULL : edit;
 }
 static inline struct rimf_edit *rimf_edits_of(const struct mvld_image *image, const struct rimf_object *object)
 {
-    return rimf_edit_unless_running(image, object->edit);
+    return rimf_edit_if_finished(image, object->edit);
 }
 static inline struct rimf_edit *rimf_edit_behind(const struct mvld_image *image, const struct rimf_edit *edit)
 {
-    return rimf_edit_unless_running(image, edit->next);
+    return rimf_edit_if_finished(image, edit->next);
 }
 
 /* An edit of the object was not emitted yet; and one was. */

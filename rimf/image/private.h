@@ -172,11 +172,12 @@ struct mvld_image {
     struct new_section *new_sections; /* image/sections.c */
     size_t n_new_sections;
     enum rimf_stage stage;
+    const struct mvld_context *running;
     struct symbol_edit *symbol_edits; /* image/symbol_edits.c */
     struct rimf_address_set symbols_edited;
     struct rimf_retargets retargets;
     struct rimf_edit_report *reports; /* image/edits.h: of passes whose edits were not emitted yet */
-    const struct mvld_context *running; /* rimf_image_set_pass */
+    const struct mvld_context *unfinished; /* the pass in its `run`: what it wants does not count yet */
     uint32_t runner; /* its thread; 0: the only one */
     void (*failed)(void *cookie, const struct mvld_context *, int error); /* or NULL: rimf_image_set_failed */
     void *failed_cookie;

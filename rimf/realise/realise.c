@@ -113,7 +113,7 @@ static void end_edits(struct mvld_image *image)
     while (*at) {
         struct rimf_edit_report *next = (*at)->next;
 
-        if ((*at)->ctx == image->running) {
+        if ((*at)->ctx == image->unfinished) {
             own = *at;
         } else {
             report(image, *at);
@@ -178,7 +178,7 @@ static void fail(struct mvld_image *image, const struct mvld_context *ctx, int e
 static int fail_all(struct mvld_image *image, int error)
 {
     for (const struct rimf_edit_report *r = image->reports; error && r; r = r->next)
-        if (r->ctx != image->running)
+        if (r->ctx != image->unfinished)
             fail(image, r->ctx, error);
     return error;
 }
@@ -202,7 +202,7 @@ int rimf_image_emit(struct mvld_image *image)
     int refused = emit_references(image), error = 0, failed;
     const struct mvld_context *mover = image->moved ? image->moved->mover : NULL;
     size_t made = image->moved ? image->moved->n : 0;
-    int moves = mover && mover != image->running;
+    int moves = mover && mover != image->unfinished;
 
     if (image->watch)
         error = emit_all_in_place(image, made);
@@ -224,9 +224,9 @@ static int is_runner(const struct mvld_image *image)
 
 void rimf_image_emit_before(struct mvld_image *image)
 {
-    int references = image->retargets.n && image->retargets.list[0].ctx != image->running;
-    int calls = image->reports && (image->reports->ctx != image->running || image->reports->next);
-    int moves = image->moved && image->moved->mover && image->moved->mover != image->running;
+    int references = image->retargets.n && image->retargets.list[0].ctx != image->unfinished;
+    int calls = image->reports && (image->reports->ctx != image->unfinished || image->reports->next);
+    int moves = image->moved && image->moved->mover && image->moved->mover != image->unfinished;
 
     if (image->stage != RIMF_STAGE_RUN || !(references || calls || moves) || !is_runner(image))
         return;

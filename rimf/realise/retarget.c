@@ -23,7 +23,7 @@
 /* One that counts, and not of the pass that runs. */
 static int is_due(const struct mvld_image *image, const struct rimf_retarget *r)
 {
-    return r->ctx != image->running && rimf_retarget_counts(image, r);
+    return r->ctx != image->unfinished && rimf_retarget_counts(image, r);
 }
 
 static int refuse(struct mvld_image *image, int error, const struct rimf_retarget *r, const char *why)
@@ -189,7 +189,7 @@ static void report(const struct mvld_image *image)
 {
     const struct rimf_retargets *all = &image->retargets;
 
-    for (size_t i = 0, k; i < all->n && all->list[i].ctx != image->running; i = k) {
+    for (size_t i = 0, k; i < all->n && all->list[i].ctx != image->unfinished; i = k) {
         for (k = i; k < all->n && all->list[k].ctx == all->list[i].ctx;)
             k++;
         rimf_log(image->log, MVLD_LOG_PASSES | MVLD_LOG_STATISTICS, "%s: %zu references lead elsewhere",
@@ -202,14 +202,14 @@ const struct mvld_context *rimf_retargets_emit(struct mvld_image *image, int *er
     struct rimf_retargets *all = &image->retargets;
 
     *error = 0;
-    if (!all->n || all->list[0].ctx == image->running)
+    if (!all->n || all->list[0].ctx == image->unfinished)
         return NULL;
     all->refused = NULL;
     *error = emit(image);
     if (*error)
         return all->refused ? all->refused : all->list[0].ctx;
     report(image);
-    rimf_retargets_forget(image, image->running, 1);
+    rimf_retargets_forget(image, image->unfinished, 1);
     renew(image);
     return NULL;
 }

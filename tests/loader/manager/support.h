@@ -75,10 +75,9 @@ int rimf_image_emit(struct mvld_image *image)
     return 0;
 }
 
-void rimf_image_set_pass(struct mvld_image *image, const struct mvld_context *ctx)
+void rimf_image_finish(struct mvld_image *image)
 {
     (void)image;
-    (void)ctx;
 }
 
 void rimf_image_set_failed(struct mvld_image *image,
@@ -89,10 +88,17 @@ void rimf_image_set_failed(struct mvld_image *image,
     (void)cookie;
 }
 
-void rimf_image_set_stage(struct mvld_image *image, enum rimf_stage stage)
+void rimf_image_set_stage(struct mvld_image *image, enum rimf_stage stage, const struct mvld_context *ctx)
 {
     (void)image;
     (void)stage;
+    (void)ctx;
+}
+
+const char *rimf_image_running(const struct mvld_image *image)
+{
+    (void)image;
+    return NULL;
 }
 
 int rimf_image_realise_symbols(struct mvld_image *image, const struct mvld_context *ctx, int failed)
