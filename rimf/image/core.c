@@ -117,7 +117,6 @@ void rimf_image_set_failed(struct mvld_image *image,
     image->failed = failed;
     image->failed_cookie = cookie;
 }
-}
 
 int rimf_only_in(struct mvld_image *image, enum rimf_stage stage, const char *who)
 {

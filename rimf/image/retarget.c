@@ -92,12 +92,13 @@ static const struct analysis *unmoved_analysis(const struct asked *a, int *error
     return s && !rimf_has_moved(a->image, a->object) ? s : NULL;
 }
 
-/* Where it is wanted by now, as memory has it or a pass before. */
+/* It is not wanted there by now, as memory has it or a pass before.  Twice by one pass is another mistake. */
 static int is_stale(const struct asked *a, uintptr_t at, uintptr_t found)
 {
     const struct rimf_retarget *wanted = rimf_retarget_at(a->image, at);
+    uintptr_t now = wanted && wanted->ctx != a->ctx ? wanted->target : found;
 
-    return a->reference->target != (wanted ? wanted->target : found);
+    return a->reference->target != now;
 }
 
 static int find_operand(const struct asked *a, struct rimf_retarget *out)
