@@ -89,6 +89,8 @@ static int run(const struct mvld_context *ctx, const struct mvld_object *const *
     struct mv_engine *engine = *ctx->state;
     int err;
 
+    /* What passes before want is code when this has returned, before any of it is read. */
+    ctx->api->patch_end(ctx->api->patch_begin(ctx->image));
     if (!ctx->later)
         return start(ctx, objects, n);
     err = mv_lock(engine, NULL);
