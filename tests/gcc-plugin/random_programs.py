@@ -33,8 +33,14 @@ def run(command, folder):
     return done.stdout
 
 
+def build_driver(folder, name, flags):
+    """Tables and driver, without a plugin, for all levels."""
+    run(["gcc", "-w", "-I.", f"-I{HERE}", *flags, "-O1", "-fPIE", "-r", str(HERE / "random_programs.c"), "tables.c",
+         "-o", f"{name}.o"], folder)
+
+
 def build(folder, name, level, compilers, flags, libraries):
-    """Units and libraries at `level`, each with its compiler; tables and driver without the plugin."""
+    """Units and libraries at `level`, each with its compiler."""
     common, level = ["-w", "-I.", f"-I{HERE}", *flags], level.split()
     permissive = {"gcc": ["-fpermissive", "-Wno-narrowing"], "clang": ["-Wno-c++11-narrowing"]}
     linker = [*(compilers[2] if "-flto" in level else ["gcc"]), *common, *(["-flto"] if "-flto" in level else [])]
@@ -44,8 +50,7 @@ def build(folder, name, level, compilers, flags, libraries):
     used = [f"-L{folder}", f"-l{name}", f"-Wl,-rpath,{folder}"]
     run([*linker, "-fPIC", "-shared", "unit2.o", "-o", f"lib{name}.so"], folder)
     run([*linker, "-fPIC", "-shared", "unit3.o", *used, "-o", f"{name}-opened.so"], folder)
-    run([*linker, "-O1", "-fPIE", "-pie", f"-DIS_CXX={int('c++' in level)}", str(HERE / "random_programs.c"), "tables.c",
-         "unit0.o", "unit1.o", *used, *libraries, "-o", name], folder)
+    run([*linker, "-O1", "-fPIE", "-pie", f"{name}.o", "unit0.o", "unit1.o", *used, *libraries, "-o", name], folder)
 
 
 def compare(expected, found):
@@ -63,15 +68,17 @@ def compare(expected, found):
 def try_program(seed, rounds, more, folder, plugin, include, library, clang):
     by_clang = {unit for unit in range(4) if clang and (1 + seed % 15) >> unit & 1}
     generate(seed, folder, by_clang)
-    build(folder, "plain", "-O1", [["gcc"]] * 4, ["-DMULTIVERSE=0"], [])
+    build_driver(folder, "plain", ["-DMULTIVERSE=0"])
+    build_driver(folder, "program", ["-DMULTIVERSE=1", f"-I{include}", *more])
+    build(folder, "plain", "-O1", [["gcc"]] * 4, [], [])
     compilers = [["clang", f"-fplugin={clang}"] if unit in by_clang else ["gcc", f"-fplugin={plugin}"] for unit in range(4)]
     expected = [line.split() for line in run(["./plain", str(seed), str(rounds)], folder).splitlines()]
     good = 0
     for level in [way for way in LEVELS if not clang or "-flto" not in way]:
         try:
-            build(folder, "program", level, compilers, ["-DMULTIVERSE=1", f"-I{include}", *more],
+            build(folder, "program", level, compilers, more,
                   [f"-L{library}", "-lmultiverse", f"-Wl,-rpath,{library}"])
-            good += compare(expected, run(["./program", str(seed), str(rounds)], folder))
+            good += compare(expected, run(["./program", str(seed), str(rounds), str(int("c++" in level))], folder))
         except RuntimeError as problem:
             raise RuntimeError(f"--seed {seed} --rounds {rounds} --more={' '.join(more)!r}, {level}: {problem}") from None
     return good
