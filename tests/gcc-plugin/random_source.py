@@ -125,6 +125,7 @@ class Function:
         self.switches = draw.sample(switches, min(len(switches), 1 if self.small else draw.randint(1, 3)))
         self.leaf, self.depth, self.number = True, 0, 0
         self.used = set()  # switches whose value is used for more than comparisons
+        self.used_by_clang = set()  # at -O0 clang puts what it reads atomically into a variable
         self.hands_out = False  # the address of an object with switches
         self.bind = draw.random() < 0.1
         self.pointers = draw.sample(pointers, draw.randint(0, len(pointers))) if not self.small and draw.random() < 0.4 else []
@@ -162,6 +163,7 @@ class Function:
         if draw < 0.6:
             return name, s.low, s.high
         if draw < 0.63 and not s.type.startswith("enum"):
+            self.used_by_clang.add(s)
             return f"__atomic_load_n(&{name}, __ATOMIC_RELAXED)", s.low, s.high
         if draw < 0.75:
             cast = self.draw.choice([t for t in TYPES if t != "bool" and not t.startswith("enum")])
@@ -363,8 +365,9 @@ class Program:
         return f"{{&{v.name}, sizeof {v.name}, {', '.join(map(str, numbers))}, candidates_{v.id}, domain_{v.id}}}"
 
     def row_of_function(self, f, place):
-        known = all(s.values or s.is_constant or s.type == "bool" or s.type in ENUMERATORS for s in f.used)
         by_clang = place in self.by_clang or (f.inline and self.by_clang)  # or a copy, as C++
+        used = f.used | (f.used_by_clang if by_clang else set())
+        known = all(s.values or s.is_constant or s.type == "bool" or s.type in ENUMERATORS for s in used)
         binds = (known and not all(s.is_constant for s in f.switches) and not f.bind and not f.hands_out and
                  not any(s.tracked or (s.box and by_clang) for s in f.switches))
         address = "0, 0" if place == 3 else f"call_{f.name}, (uint64_t (*)(uint64_t)){f.name}"
