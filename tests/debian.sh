@@ -177,7 +177,7 @@ same without installed "installing"
 starts "installed"
 
 echo "==> Enabling ${programs[*]}"
-inside "$machine" mvld enable "${programs[@]}" >/dev/null
+inside "$machine" mvld enable --by set-interp "${programs[@]}" >/dev/null
 renewed "enabled"
 starts "enabled"
 files >"$scratch/enabled"
@@ -212,7 +212,7 @@ echo "==> Removing"
 inside "$machine" useradd -m ada
 inside "$machine" install -o ada -g ada /usr/bin/sqlite3 /home/ada/own
 files >"$scratch/plain"
-inside "$machine" mvld enable "${programs[@]}" >/dev/null
+inside "$machine" mvld enable --by set-interp "${programs[@]}" >/dev/null
 inside "$machine" setpriv --reuid ada --regid ada --init-groups --reset-env mvld set-interp /home/ada/own ||
     failed "a program of a user"
 echo '; mine' >"$machine/etc/mvld/apps.d/mine.conf"
