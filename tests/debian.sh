@@ -263,7 +263,7 @@ same installed tried "trying"
 starts "tried"
 
 echo "==> Enabling ${!programs[*]}"
-inside "$machine" mvld enable "${!programs[@]}" >/dev/null
+inside "$machine" mvld enable --by set-interp "${!programs[@]}" >/dev/null
 renewed "enabled"
 [ "$(wc -l <"$scratch/status")" = ${#programs[@]} ] || { cat "$scratch/status"; failed "mvld status lists others"; }
 starts "enabled"
@@ -298,7 +298,7 @@ echo "==> Removing"
 inside "$machine" useradd -m ada
 inside "$machine" install -o ada -g ada /usr/bin/sqlite3 /home/ada/own
 files >"$scratch/plain"
-inside "$machine" mvld enable "${!programs[@]}" >/dev/null
+inside "$machine" mvld enable --by set-interp "${!programs[@]}" >/dev/null
 inside "$machine" setpriv --reuid ada --regid ada --init-groups --reset-env mvld set-interp /home/ada/own ||
     failed "a program of a user"
 echo '; mine' >"$machine/etc/mvld/apps.d/mine.conf"
