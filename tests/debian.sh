@@ -123,7 +123,7 @@ starts() {
 
 # from_snapshot: sqlite3 has mapped code of its snapshot.
 from_snapshot() {
-    inside "$machine" sqlite3 :memory: '.shell cat /proc/$PPID/maps' | grep -q ' /var/cache/mvld/snapshots/'
+    inside "$machine" sqlite3 :memory: '.shell cat /proc/$PPID/maps' | grep ' /var/cache/mvld/snapshots/' >/dev/null
 }
 
 # renewed WHAT: before long all is as `mvld status` wants it.
@@ -281,8 +281,8 @@ install $later
 quiet "upgrading mvld"
 renewed "another mvld"
 
-upgraded library libsqlite3-0
-upgraded program sqlite3
+upgraded library zlib1g
+upgraded program sqlite3 libsqlite3-0
 upgraded glibc libc6 libc6-dev libc-bin libc-dev-bin
 inside "$machine" mvld doctor --all >"$scratch/log" || true
 grep -q -- "-> rebuild mvld" "$scratch/log" || failed "doctor does not say that glibc is another one"
@@ -290,7 +290,7 @@ grep -q -- "-> rebuild mvld" "$scratch/log" || failed "doctor does not say that 
 echo "==> Disabling"
 inside "$machine" mvld disable --all
 starts "disabled"
-install $first $(originals libsqlite3-0 sqlite3 libc6 libc6-dev libc-bin libc-dev-bin)
+install $first $(originals zlib1g libsqlite3-0 sqlite3 libc6 libc6-dev libc-bin libc-dev-bin)
 files >"$scratch/disabled"
 same installed disabled "disabling"
 
