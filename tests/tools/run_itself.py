@@ -6,6 +6,7 @@ Each function below is one test; its text says what a failure means.
 import ctypes
 import os
 import random
+import re
 import resource
 import shutil
 import signal
@@ -305,6 +306,8 @@ def snapshot(folder):
     environment = {"XDG_CACHE_HOME": str(folder), "TELL_MAPPED": "1", "MVLD_PASS_PATH": str(support.BUILD / "passes/direct-calls"),
                    "MVLD_TUNABLES": "app.passes=direct-calls"}
     ways = {"run": [MVLD, "run", "--"], "direct": [MVLD, "run", "--direct", "--"]}
+    if not started([MVLD, "run", "--children", "--", "true"]).stderr:
+        ways["children"] = [MVLD, "run", "--children", "--"]
     if support.may_mount():
         host = os.path.realpath(support.HOST_LOADER)
         shutil.copy(host, folder / "host")
@@ -326,6 +329,56 @@ def snapshot(folder):
         shutil.rmtree(folder / "mvld" / "snapshots")
         environment["MVLD_TUNABLES"] += ":app.on-miss=build"
         check(not fits("place") and fits("place") and fits("run"), "what a start has left")
+
+
+# ---- what it starts ----------------------------------------------------------------------------------------
+
+def project(folder):
+    folder.mkdir(mode=0o777)
+    (folder / "Makefile").write_text("program: one.o two.o\n\t@gcc -o $@ $^ && ./program && readlink /proc/self/exe\n"
+                                     "%.o: %.c\n\t@gcc -O2 -no-integrated-cpp -c -o $@ $<\n")
+    (folder / "one.c").write_text("int two(void);\nint main(void) { return two() - 2; }\n")
+    (folder / "two.c").write_text("int two(void) { return 2; }\n")
+    for path in (folder, *folder.iterdir()):
+        path.chmod(0o777)
+
+
+def children(folder):
+    """A program that make starts, or a compiler, or what that starts, is not under mvld; or builds something else; or
+    something of it is seen outside."""
+    if not shutil.which("make"):
+        support.skip("make is missing")
+    folder.chmod(0o755)
+    host, before = os.path.realpath(support.HOST_LOADER), Path("/proc/self/mountinfo").read_text()
+    users = [[]]
+    if not os.geteuid() and shutil.which("setpriv"):
+        users.append(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--", "env"])
+    for number, user in enumerate(users):
+        command = [*user, MVLD, "run", "--children", "--pass", "count", "--option", "count.names=yes", "--debug", "passes", "--"]
+        if started([*command[:-7], "--", "true"]).stderr:
+            print("not tried, no namespaces:", started([*command[:-7], "--", "true"]).stderr)
+            continue
+        plain, ours, logs = (folder / f"{name}{number}" for name in ("plain", "ours", "logs"))
+        project(plain)
+        project(ours)
+        logs.mkdir()
+        logs.chmod(0o777)
+        done = started([*user, "make", "-j4"], cwd=plain)
+        same = started([*command, "make", "-j4"], cwd=ours, env={"MVLD_DEBUG_OUTPUT": str(logs / "log")})
+        check((done.returncode, done.stdout) == (same.returncode, same.stdout) == (0, done.stdout), f"{done}\n{same}")
+        check((plain / "program").read_bytes() == (ours / "program").read_bytes(), "another program was built")
+        text = "".join(path.read_text(errors="replace") for path in logs.iterdir())
+        want = ["make", os.path.basename(os.path.realpath("/bin/sh")), "gcc", "cc1", "as", "collect2", "ld", "program", "readlink"]
+        found = {name: re.search(rf"count: \S*/[^/\n]*\b{name}([-.][\w.]+)?$", text, re.M) for name in want}
+        check(all(found.values()), f"not under mvld: {[name for name in want if not found[name]]}\n{text[:5000]}")
+    check(Path("/proc/self/mountinfo").read_text() == before and os.path.realpath(support.HOST_LOADER) == host, "seen outside")
+    check(started([MVLD, "run", "--children", "--direct", "--", "true"]).returncode == 2, "--children --direct")
+    if shutil.which("unshare") and not started(["unshare", "--user", "true"]).returncode:
+        limit = 'echo 0 > /proc/sys/user/max_mnt_namespaces; exec "$@"'
+        done = started(["unshare", "--user", "--map-root-user", "sh", "-c", limit, "sh", MVLD, "run", "--children", *COUNT, "--",
+                        "/bin/sh", "-c", "exit 5"])
+        check(done.returncode == 5 and b"started without mvld: no namespaces" in done.stderr and b" objects\n" in done.stderr,
+              f"without namespaces: {done}")
 
 
 def main():

@@ -9,6 +9,7 @@
 #include "tools/common/elf_file.h"
 #include "tools/common/paths.h"
 #include "loader/manager/pipeline.h"
+#include "tools/run/children.h"
 #include "tools/run/itself.h"
 #include "tools/run/program.h"
 #include "tools/run/request.h"
@@ -35,6 +36,8 @@ static const char run_usage[] =
     "  --argv0 NAME         the program's argv[0]\n"
     "  --loader FILE        instead of the installed ld-mvld.so.1\n"
     "  --direct             run the loader, which loads PROGRAM: without ptrace\n"
+    "  --children           also what PROGRAM starts, and so on: in a mount namespace in which\n"
+    "                       the loader stands in the place of the machine's\n"
     "  --help               this text\n"
     "\n"
     "The options reach the program as MVLD_TUNABLES, MVLD_CONFIG and MVLD_DEBUG, and\n"
@@ -73,6 +76,7 @@ struct command {
     const char *name; /* of the subcommand */
     const char *snapshot; /* of `mvld build`: MVLD_SNAPSHOT */
     int direct;  /* the loader is started, and loads the program */
+    int children; /* programs that descend from it start under mvld, too */
     const char *file; /* what the user means, and its arguments */
     char **asked;
     char **argv; /* argv[first] is argv[0] of the program: of a script, its interpreter */
@@ -198,7 +202,10 @@ static int start(const struct program *p, struct command *c, const char *loader)
             progress("writing the snapshot of %s\n", p->path);
     }
     fflush(stdout);
-    if (p->kind != PROGRAM_PLAIN || (off && !strcmp(off, "off"))) {
+    if (c->children && (why = children_enter(loader)))
+        complain(c->name, "what descends from %s is started without mvld: %s", p->path, why);
+    int in_place = c->children && !why; /* the kernel takes our loader for the machine's */
+    if (in_place || p->kind != PROGRAM_PLAIN || (off && !strcmp(off, "off"))) {
         execv(file, c->asked);
     } else if (c->direct || (why = execute_itself(loader, file, c->asked, must))) {
         if (why)
@@ -217,8 +224,8 @@ static int run(const struct command *blank, const char *usage, int argc, char **
                                      {"loader", required_argument, NULL, 'l'},
                                      {"direct", no_argument, NULL, 'D'},
                                      {"help", no_argument, NULL, 'h'},
-                                     {blank->snapshot ? "run" : NULL, no_argument, NULL, 'r'},
-                                     {"ready", no_argument, NULL, 'y'},
+                                     {blank->snapshot ? "run" : "children", no_argument, NULL, blank->snapshot ? 'r' : 'C'},
+                                     {blank->snapshot ? "ready" : NULL, no_argument, NULL, 'y'},
                                      {0}};
     struct command command = *blank;
     struct request r = {0};
@@ -231,6 +238,7 @@ static int run(const struct command *blank, const char *usage, int argc, char **
         case '0': argv0 = optarg; break;
         case 'l': loader = optarg; break;
         case 'D': command.direct = 1; break;
+        case 'C': command.children = 1; break;
         case 'h': fputs(usage, stdout); return TOOL_OK;
         case 'r': command.snapshot = "run"; break;
         case 'y': command.snapshot = "ready"; break;
@@ -238,6 +246,10 @@ static int run(const struct command *blank, const char *usage, int argc, char **
             if (request_option(&r, command.name, c, optarg))
                 return TOOL_USAGE;
         }
+    }
+    if (command.direct && command.children) {
+        complain(command.name, "--direct and --children exclude each other");
+        return TOOL_USAGE;
     }
     if (optind == argc) {
         fputs(usage, stderr);
