@@ -67,6 +67,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <mvld/pass/code.h>
 #include <mvld/pass/objects.h>
 #include <mvld/pass/options.h>
 #include <mvld/pass/patches.h>
@@ -96,12 +97,6 @@ enum mvld_pages {
 #define MVLD_NAMES_DEBUGGERS 1u /* GDB and LLDB, by the JIT interface of GDB */
 #define MVLD_NAMES_PERF 2u      /* perf, by /tmp/perf-PID.map */
 
-/* Code that moves as a whole: some functions of an object that follow each other. */
-struct mvld_fragment {
-    uintptr_t original; /* where it was mapped */
-    size_t size;
-};
-
 #define MVLD_MOVE_HOT 1u /* it begins where it lies best in the lines of the caches */
 
 /* A function in code that a pass adds (code_add).  `frame` is what DWARF calls call frame instructions, as behind
@@ -112,7 +107,7 @@ struct mvld_fragment {
  *     mov  %rsp, %rbp          0x43, 0x0d, 6}               3 bytes on: CFA = %rbp + 16
  *
  * None: it never moves %rsp. */
-struct mvld_function {
+struct mvld_new_function {
     const char *name;
     uint32_t offset, size; /* bytes, in the code */
     const uint8_t *frame;
@@ -333,7 +328,7 @@ struct mvld_api {
      * For the thread that loads, inside run of the start; of a dlopen, where there was a first call at the start.
      * NULL, with a sentence: as section_add; the room is not there, is full, or code is about to move there
      * (fragment_move); functions overlap, have no name, or a frame that is not understood. */
-    void *(*code_add)(const struct mvld_context *, size_t size, const struct mvld_function *functions, size_t n,
+    void *(*code_add)(const struct mvld_context *, size_t size, const struct mvld_new_function *functions, size_t n,
                       uint32_t names);
 
     /* For the stage relocate.  Every look-up of `symbol` in its object, by relocation or dlsym, finds the
@@ -396,6 +391,21 @@ struct mvld_api {
      * that loads, inside relocate, run, or removed.
      * 0; -ENOENT: none has it now; -EINVAL: no such setting of the pass, or without a value. */
     int (*setting_symbol)(const struct mvld_context *, const struct mvld_setting *, struct mvld_symbol *out);
+
+    /* Functions and instructions (pass/code.h): for the thread that loads, inside run.
+     *
+     * Each function of `object`, by address; a visitor's value other than 0 ends the walk and is returned.
+     * -ENODATA, with a sentence in *why, good until the next call: there is no analysis (`mvld analyze`) of
+     * exactly this object.  -ENOMEM. */
+    int (*function_each)(struct mvld_image *, const struct mvld_object *,
+                         int (*visit)(void *cookie, const struct mvld_function *), void *cookie, const char **why);
+    /* The function that holds `address`.  0; -ENOENT: no function that is known; -ENOMEM. */
+    int (*function_find)(struct mvld_image *, uintptr_t address, struct mvld_function *out);
+    /* Each instruction of a function that is at least decoded, by address, as its bytes are now.  Likewise; -ENODATA
+     * also: it is not decoded, or code of its object was moved. */
+    int (*instruction_each)(struct mvld_image *, const struct mvld_function *,
+                            int (*visit)(void *cookie, const struct mvld_instruction *), void *cookie,
+                            const char **why);
 };
 
 /* ---- what a pass gets and gives ------------------------------------------ */

@@ -171,6 +171,7 @@ struct mvld_image {
     struct new_section *new_sections; /* image/sections.c */
     size_t n_new_sections;
     enum rimf_stage stage;
+    const struct mvld_context *running;
     struct symbol_edit *symbol_edits; /* image/symbol_edits.c */
     struct rimf_address_set symbols_edited;
     struct rimf_retargets retargets;

@@ -6,6 +6,8 @@
 #include "tools/run/program.h"
 #include "tools/common/paths.h"
 #include "tools/common/tools.h"
+#include "tools/run/wrapper.h"
+
 #include "loader/config/needed.h"
 #include "loader/manager/pipeline.h"
 #include "rimf/base/sys.h"
@@ -33,7 +35,7 @@ static int try_file(const char *path)
     return access(path, X_OK) ? errno : 0;
 }
 
-char *program_find(const char *name)
+static char *find_file(const char *name)
 {
     const char *path = getenv("PATH");
     int worst = ENOENT; /* one that may not be executed is worth more of a word */
@@ -57,6 +59,16 @@ char *program_find(const char *name)
     }
     errno = worst;
     return NULL;
+}
+
+char *program_find(const char *name)
+{
+    char *file = find_file(name), *program = file ? wrapper_program(file) : NULL;
+
+    if (!program)
+        return file;
+    free(file);
+    return program;
 }
 
 /* "#! interpreter argument", as the kernel reads it. */

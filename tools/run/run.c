@@ -49,6 +49,7 @@ static const char build_usage[] =
     "Usage: mvld build [OPTION...] [--] PROGRAM\n"
     "       mvld build --ready [OPTION...] [--] PROGRAM\n"
     "       mvld build --run [OPTION...] [--] PROGRAM [ARGUMENT...]\n"
+    "       mvld build --check [OPTION...] [--] PROGRAM\n"
     "\n"
     "Writes the snapshot of PROGRAM: its code, and that of the libraries that it\n"
     "starts with, as the passes of its pipeline leave it.  Later starts map it instead of\n"
@@ -61,6 +62,7 @@ static const char build_usage[] =
     "  --ready              write ready code alone; the folder in which it lies is printed\n"
     "  --run                run PROGRAM, and add what it loads later (dlopen) to its snapshot,\n"
     "                       to the one that is there when it fits, else to a new one\n"
+    "  --check              write nothing; say which snapshot a start of PROGRAM takes, or why none\n"
     REQUEST_USAGE
     "  --argv0 NAME         the program's argv[0]\n"
     "  --loader FILE        instead of the installed ld-mvld.so.1\n"
@@ -196,9 +198,11 @@ static int start(const struct program *p, struct command *c, const char *loader)
     int must = c->snapshot && strcmp(c->snapshot, "run") != 0;
 
     if (c->snapshot) {
-        cache_keep_within(c->name, cache_bound(c->name), INT64_MAX); /* and said, when it cannot be */
+        int writes = strcmp(c->snapshot, "check") != 0;
+        if (writes)
+            cache_keep_within(c->name, cache_bound(c->name), INT64_MAX); /* and said, when it cannot be */
         setenv("MVLD_SNAPSHOT", c->snapshot, 1);
-        if (must)
+        if (writes && must)
             progress("writing the snapshot of %s\n", p->path);
     }
     fflush(stdout);
@@ -226,6 +230,7 @@ static int run(const struct command *blank, const char *usage, int argc, char **
                                      {"help", no_argument, NULL, 'h'},
                                      {blank->snapshot ? "run" : "children", no_argument, NULL, blank->snapshot ? 'r' : 'C'},
                                      {blank->snapshot ? "ready" : NULL, no_argument, NULL, 'y'},
+                                     {"check", no_argument, NULL, 'k'},
                                      {0}};
     struct command command = *blank;
     struct request r = {0};
@@ -242,6 +247,7 @@ static int run(const struct command *blank, const char *usage, int argc, char **
         case 'h': fputs(usage, stdout); return TOOL_OK;
         case 'r': command.snapshot = "run"; break;
         case 'y': command.snapshot = "ready"; break;
+        case 'k': command.snapshot = "check"; break;
         default:
             if (request_option(&r, command.name, c, optarg))
                 return TOOL_USAGE;

@@ -98,13 +98,13 @@ static void show_files(void)
 static void show_children(void)
 {
     struct rusage children;
-    int status, n = 0;
+    int status;
 
     getrusage(RUSAGE_CHILDREN, &children);
     printf("children's memory %ld, faults %ld, time %ld\n", children.ru_maxrss, children.ru_minflt,
            children.ru_utime.tv_sec + children.ru_utime.tv_usec + children.ru_stime.tv_sec + children.ru_stime.tv_usec);
     while (waitpid(-1, &status, 0) > 0)
-        printf("child %d ended: %x\n", ++n, status);
+        printf("child ended: %x\n", status);
 }
 
 static void show_settings(void)
