@@ -406,6 +406,19 @@ struct mvld_api {
     int (*instruction_each)(struct mvld_image *, const struct mvld_function *,
                             int (*visit)(void *cookie, const struct mvld_instruction *), void *cookie,
                             const char **why);
+
+    /* `code` runs before the instruction at `address`, which is executed then: with registers, flags and the
+     * 128 bytes below the stack pointer as they were.  Of several at one place the one that was declared first
+     * runs first; so do those of earlier passes.  In front of an endbr64 it runs behind it.
+     * The pass brings libconcat.so.1 (`library`), as for code_add; unwinders see the program's own frames alone.
+     * Declared: made when the pass has returned 0, all or none.  An object with splices is not moved by a pass
+     * behind.  For the thread that loads, inside run.
+     * What can be spliced: instructions of five bytes or more, and calls, of decoded functions; and functions at
+     * their entry.  0, or with a sentence that names object and place: -EPERM: another stage; -EINVAL: no object,
+     * no code, or no instruction begins there; -ENODATA: its function is not proven, or has moved; -ENOTSUP: the
+     * instruction cannot make way, or a snapshot is made; -EBUSY: a debugger is there; -EEXIST: a splice beside it
+     * replaces it; -E2BIG, -ENOMEM. */
+    int (*code_splice)(const struct mvld_context *, uintptr_t address, mvld_splice_code *code, void *cookie);
 };
 
 /* ---- what a pass gets and gives ------------------------------------------ */

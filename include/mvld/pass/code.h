@@ -71,4 +71,10 @@ struct mvld_instruction {
                        * the function, all of it. */
 };
 
+/* Code of a pass that runs in front of an instruction (code_splice): a function of the C ABI, in any thread, in
+ * signal handlers, at any time.  It calls nothing but code of the pass, and uses general registers alone
+ * (-mgeneral-regs-only); the stack may be aligned to 8 bytes only. */
+typedef void mvld_splice_code(void *cookie);
+#define MVLD_SPLICES_MAX 4096u /* places, of one pass at a time */
+
 #endif
