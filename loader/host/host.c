@@ -5,6 +5,8 @@
  * Once mvld is installed in the place of ld.so, the host loader lies beside it
  * under a diverted name, which is therefore looked at first; last by a program
  * that names another loader than the usual one, because then mvld is that one.
+ * Where mvld is mounted over ld.so, for a unit of systemd's (tools/enable/unit.c),
+ * ld.so is mounted over an empty file of ours, which is looked at behind both.
  * Whatever is found must not be mvld itself, of this or another version: that
  * would load itself for ever, so every mvld carries a note by which it is known.
  *
@@ -290,6 +292,7 @@ static size_t list_candidates(const struct loader *l, const char **candidates)
         candidates[n++] = HOST_LOADER_DIVERTED;
         candidates[n++] = HOST_LOADER;
     }
+    candidates[n++] = HOST_LOADER_MOUNTED;
     return n;
 }
 

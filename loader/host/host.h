@@ -35,7 +35,7 @@ int host_is_ours(const void *head, size_t size);
 int host_parse(struct host *, const void *head, size_t size, uint64_t *low, uint64_t *high,
                uint64_t *align);
 int host_map(const struct rimf_sys *, struct host *, struct arena *);
-#define HOST_CANDIDATES 3
+#define HOST_CANDIDATES 4
 int host_open(struct loader *, int *errors);
 void host_explain(const struct loader *, const int *errors, char *why, size_t size);
 

@@ -78,9 +78,9 @@ void pipeline_print(const struct pipeline *, void (*line)(void *cookie, const ch
 void pipeline_free(struct pipeline *);
 
 /* Whom to tell, without MVLD_DEBUG, that a pass crashed in one of the functions below or in pipeline_map_file or
- * _relocate: once, from a signal handler, after which the signal ends the process.  What faults in other code than a
- * pass's, or has a handler of the program's, is not told; nor is anything while threads run.  `sys` makes the calls
- * that this takes; passes stay with that of the plan. */
+ * _relocate: once, from a signal handler, after which the signal ends the process.  What has a handler of the
+ * program's is not told; nor is anything while threads run.  `sys` makes the calls that this takes; passes stay with
+ * that of the plan. */
 void pipeline_on_crash(struct pipeline *, const struct rimf_sys *sys, void (*say)(void *cookie, const char *why),
                        void *cookie);
 
@@ -92,7 +92,8 @@ int pipeline_run(struct pipeline *, struct mvld_image *, size_t end);
 /* For those of its passes from first on, before end. */
 void pipeline_added(struct pipeline *, struct mvld_image *, const struct mvld_object *const *objects, size_t n,
                     size_t first, size_t end);
-/* Behind both: what passes declared, and a pass that moves code left, is made as rimf_realise_rest does. */
+/* Always called behind both: what passes declared, and a pass that moves code left, is made as rimf_realise_rest
+ * does. */
 void pipeline_rest(struct pipeline *, struct mvld_image *);
 /* Of the image of that stage. */
 void pipeline_removed(struct pipeline *, struct mvld_image *, enum rimf_stage,

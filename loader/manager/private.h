@@ -9,6 +9,7 @@
 #include "loader/manager/pipeline.h"
 #include "rimf/base/log.h"
 #include "loader/manager/pass_map.h"
+#include "rimf/patch/crash.h"
 
 enum pass_status {
     PASS_PLANNED,
@@ -51,6 +52,8 @@ struct pipeline {
     enum { MAPPED, LOOKED_AT, KNOWN } late; /* LOOKED_AT: paths and files are known; KNOWN: and
                                              * what a snapshot says of the passes */
     const struct rimf_sys *watching; /* for crashes of passes; NULL: nobody is told */
+    struct rimf_crash crash;        /* is watched for, */
+    const struct mvld_image *image; /* in passes that are called with this one; or NULL */
     void (*say)(void *cookie, const char *why);
     void *cookie;
     int checked, broken; /* the image was, and is, as far as that */
@@ -81,8 +84,5 @@ int pipeline_look_for(struct pipeline *, const char *name, struct planned_pass *
 int pipeline_look(struct pipeline *, const struct pipeline_query *);
 /* Maps those that a snapshot spared until now: 0, or -ECANCELED and it is in the log. */
 int pipeline_map_late(struct pipeline *);
-
-/* manager/run.c */
-void pipeline_set_context(struct planned_pass *, struct mvld_image *);
 
 #endif

@@ -30,7 +30,7 @@ static uint64_t now(const struct pipeline *p)
     return (uint64_t)t.seconds * 1000000000u + (uint64_t)t.nanoseconds;
 }
 
-void pipeline_set_context(struct planned_pass *it, struct mvld_image *image)
+static void set_context(struct planned_pass *it, struct mvld_image *image)
 {
     it->context = (struct mvld_context){
         .pass = it->name,
@@ -65,26 +65,44 @@ void pipeline_on_crash(struct pipeline *p, const struct rimf_sys *sys, void (*sa
 static void crashed(void *pipeline, int signal, uintptr_t at)
 {
     const struct pipeline *p = pipeline;
+    const struct pass_object *object;
+    const char *running = rimf_image_running(p->image);
     char why[512];
+    size_t i = 0;
 
-    for (size_t i = 0; i < p->n; i++) {
-        const struct pass_object *object = &p->passes[i].object;
-
-        if (!p->passes[i].pass || !pass_holds(object, at, 1, PROT_EXEC))
-            continue;
+    while (i < p->n && !(p->passes[i].pass && pass_holds(&p->passes[i].object, at, 1, PROT_EXEC)))
+        i++;
+    object = &p->passes[i].object;
+    if (i < p->n)
         rimf_format(why, sizeof why, "the pass '%s' crashed (signal %d) at 0x%lx of %s", p->passes[i].name, signal,
                     at - object->base, object->path);
-        rimf_log(&p->log, MVLD_LOG_WARNING, "mvld: %s", why);
-        p->say(p->cookie, why);
-    }
+    else if (running)
+        rimf_format(why, sizeof why, "the pass '%s' crashed (signal %d) at 0x%lx, in what it called", running, signal,
+                    at);
+    else
+        return;
+    rimf_log(&p->log, MVLD_LOG_WARNING, "mvld: %s", why);
+    p->say(p->cookie, why);
 }
 
-/* Around what calls functions of passes. */
-static void watch(struct pipeline *p, struct rimf_crash *crash)
+/* Before a function of a pass is called.  Crashes are watched for until the event's last one has returned, as to begin
+ * and to end it takes 13 system calls. */
+static void enter(struct pipeline *p, struct planned_pass *it, struct mvld_image *image, enum rimf_stage stage)
 {
-    *crash = (struct rimf_crash){.sys = p->watching, .tell = crashed, .cookie = p};
-    if (p->watching && p->late == MAPPED)
-        rimf_crash_watch(crash);
+    if (p->watching && p->image != image) {
+        p->image = image;
+        p->crash = (struct rimf_crash){.sys = p->watching, .tell = crashed, .cookie = p};
+        rimf_crash_watch(&p->crash);
+    }
+    set_context(it, image);
+    rimf_image_set_stage(image, stage, &it->context);
+}
+
+static void unwatch(struct pipeline *p)
+{
+    if (p->image)
+        rimf_crash_leave(&p->crash);
+    p->image = NULL;
 }
 
 /* ---- the stages ---------------------------------------------------------------------- */
@@ -126,40 +144,33 @@ int pipeline_wants_files(const struct pipeline *p)
 
 int pipeline_map_file(struct pipeline *p, struct mvld_image *image, const struct mvld_file *file)
 {
-    struct rimf_crash crash;
     int error = 0;
 
-    watch(p, &crash);
     for (size_t i = 0; i < p->n && error >= 0; i++) {
         struct planned_pass *it = &p->passes[i];
 
         if (!looks_at_files(it))
             continue;
-        rimf_image_set_stage(image, RIMF_STAGE_MAP);
-        pipeline_set_context(it, image);
+        enter(p, it, image, RIMF_STAGE_MAP);
         error = result_of(it, image, "map", it->pass->map(&it->context, file));
         if (error < 0)
             rimf_log(&p->log, MVLD_LOG_PASSES, "pass %s: refuses %s", it->name, file->name);
     }
-    rimf_image_set_stage(image, RIMF_STAGE_NONE);
-    rimf_crash_leave(&crash);
+    rimf_image_set_stage(image, RIMF_STAGE_NONE, NULL);
+    unwatch(p);
     return error < 0 ? error : 0;
 }
 
 void pipeline_relocate(struct pipeline *p, struct mvld_image *image,
                        const struct mvld_object *const *objects, size_t n, int later)
 {
-    struct rimf_crash crash;
-
-    watch(p, &crash);
     for (size_t i = 0; i < p->n; i++) {
         struct planned_pass *it = &p->passes[i];
         int error, failed;
 
         if (!pipeline_changes_symbols(it))
             continue;
-        rimf_image_set_stage(image, RIMF_STAGE_RELOCATE);
-        pipeline_set_context(it, image);
+        enter(p, it, image, RIMF_STAGE_RELOCATE);
         it->context.later = later;
         error = result_of(it, image, "relocate", it->pass->relocate(&it->context, objects, n));
         failed = rimf_image_realise_symbols(image, &it->context, error < 0);
@@ -167,8 +178,8 @@ void pipeline_relocate(struct pipeline *p, struct mvld_image *image,
             rimf_log(&p->log, MVLD_LOG_WARNING, "mvld: the pass '%s' changed no symbol (error %d): %s",
                      it->name, error < 0 ? -error : -failed, rimf_api()->last_error(image));
     }
-    rimf_image_set_stage(image, RIMF_STAGE_NONE);
-    rimf_crash_leave(&crash);
+    rimf_image_set_stage(image, RIMF_STAGE_NONE, NULL);
+    unwatch(p);
 }
 
 /* A pass behind it moves code, and runs. */
@@ -187,21 +198,18 @@ static int run_for(struct pipeline *p, size_t i, struct mvld_image *image,
                    const struct mvld_object *const *objects, size_t n, int later)
 {
     struct planned_pass *it = &p->passes[i];
-    struct rimf_crash crash;
     int error = 0;
 
-    watch(p, &crash);
-    pipeline_set_context(it, image);
+    enter(p, it, image, RIMF_STAGE_RUN);
     it->context.later = later;
-    rimf_image_set_stage(image, RIMF_STAGE_RUN);
     if (it->pass->run)
         error = result_of(it, image, "run", it->pass->run(&it->context, objects, n));
-    rimf_image_set_stage(image, RIMF_STAGE_NONE);
+    rimf_image_set_stage(image, RIMF_STAGE_NONE, &it->context);
     if (error >= 0)
         error = rimf_image_realise(image, &it->context, moves_later(p, i)); /* which asks its rules */
     else
         rimf_image_forget(image, &it->context);
-    rimf_crash_leave(&crash);
+    rimf_image_set_stage(image, RIMF_STAGE_NONE, NULL);
     return error;
 }
 
@@ -306,11 +314,8 @@ int pipeline_run(struct pipeline *p, struct mvld_image *image, size_t end)
 
 void pipeline_rest(struct pipeline *p, struct mvld_image *image)
 {
-    struct rimf_crash crash;
-
-    watch(p, &crash);
     rimf_realise_rest(image);
-    rimf_crash_leave(&crash);
+    unwatch(p);
 }
 
 void pipeline_added(struct pipeline *p, struct mvld_image *image,
@@ -340,7 +345,7 @@ void pipeline_applied(struct pipeline *p, struct mvld_image *image, size_t n)
     for (size_t i = 0; i < n; i++) {
         if (p->passes[i].status == PASS_IDLE)
             continue;
-        pipeline_set_context(&p->passes[i], image);
+        set_context(&p->passes[i], image);
         p->passes[i].status = PASS_RAN;
         rimf_log(&p->log, MVLD_LOG_PASSES, "pass %s: its work is in the snapshot", p->passes[i].name);
     }
@@ -366,16 +371,14 @@ static int knows_objects(const struct planned_pass *it, enum rimf_stage stage)
 void pipeline_removed(struct pipeline *p, struct mvld_image *image, enum rimf_stage stage,
                       const struct mvld_object *const *objects, size_t n)
 {
-    struct rimf_crash crash;
-
-    watch(p, &crash);
     for (size_t i = p->n; i-- > 0;) { /* the last that came to know them forgets first */
         struct planned_pass *it = &p->passes[i];
         if (!knows_objects(it, stage) || !it->pass->removed)
             continue;
-        pipeline_set_context(it, image);
+        enter(p, it, image, RIMF_STAGE_NONE);
         it->pass->removed(&it->context, objects, n);
+        rimf_image_set_stage(image, RIMF_STAGE_NONE, NULL);
         verify(p, image, it->name);
     }
-    rimf_crash_leave(&crash);
+    unwatch(p);
 }

@@ -96,11 +96,17 @@ int rimf_fail(struct mvld_image *image, int err, const char *format, ...)
 
 static const char *const stages[] = {"none", "map", "relocate", "run"};
 
-void rimf_image_set_stage(struct mvld_image *image, enum rimf_stage stage)
+void rimf_image_set_stage(struct mvld_image *image, enum rimf_stage stage, const struct mvld_context *ctx)
 {
     image->stage = stage;
+    image->running = ctx;
     if (stage != RIMF_STAGE_NONE) /* what is said now is of this stage, and of this pass */
         image->error[0] = '\0';
+}
+
+const char *rimf_image_running(const struct mvld_image *image)
+{
+    return image->running ? image->running->pass : NULL;
 }
 
 int rimf_only_in(struct mvld_image *image, enum rimf_stage stage, const char *who)

@@ -137,12 +137,15 @@ const char *rimf_edit_lead(struct mvld_image *image, const struct rimf_object *o
                            uintptr_t slot, uintptr_t *target)
 {
     const struct rimf_edit *edit = object->edit;
+    const struct mvld_context *running = image->running;
     struct bound bound;
     const char *why = bind_slot(image, object, slot, &bound), *unfit;
 
     *target = 0;
+    image->running = edit->ctx;
     if (!why)
         why = edit->rule(edit->ctx, &object->public, &bound.binding, target);
+    image->running = running;
     if (why && !*target)
         return why;
     unfit = rimf_unfit_target(edit->ctx, *target == bound.binding.target ? bound.binding.holder

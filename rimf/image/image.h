@@ -54,9 +54,11 @@ const struct mvld_object *const *rimf_image_objects(const struct mvld_image *, s
 
 /* ---- stages ----------------------------------------------------------------- */
 
-/* What passes are called for at the moment: each edit is of one stage. */
+/* What passes are called for at the moment, as each edit is of one stage; and which pass, or NULL. */
 enum rimf_stage { RIMF_STAGE_NONE, RIMF_STAGE_MAP, RIMF_STAGE_RELOCATE, RIMF_STAGE_RUN };
-void rimf_image_set_stage(struct mvld_image *, enum rimf_stage);
+void rimf_image_set_stage(struct mvld_image *, enum rimf_stage, const struct mvld_context *);
+/* The name of the pass that is called, or whose edits are realised; or NULL.  For signal handlers, too. */
+const char *rimf_image_running(const struct mvld_image *);
 
 /* ---------------------------------------------------------------------------- */
 

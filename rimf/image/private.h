@@ -175,6 +175,7 @@ struct mvld_image {
     size_t n_new_sections;
     enum rimf_stage stage;
     struct code_splice *splices; /* code/splice.c */
+    const struct mvld_context *running;
     struct symbol_edit *symbol_edits; /* image/symbol_edits.c */
     struct rimf_address_set symbols_edited;
     struct rimf_retargets retargets;

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""random_programs.py PLUGIN INCLUDE LIBRARY [--clang PLUGIN] [--seed N] [--programs N] [--rounds N] [--keep FOLDER]:
+"""random_programs.py PLUGIN INCLUDE LIBRARY [--clang PLUGIN] [--seed N] [--programs N] [--rounds N] [--more OPTIONS] [--keep FOLDER]:
 generates programs of several objects with switches of all types, variables and members, compared in all ways,
 compiles each with the plugin at -O0 to -O3 and -Os, with LTO and as C++, and once without, and
 compares what they compute for random values of the switches, before, after and between commits.
@@ -378,7 +378,7 @@ def compare(expected, found):
     return len(lines)
 
 
-def try_program(seed, rounds, folder, plugin, include, library, clang):
+def try_program(seed, rounds, more, folder, plugin, include, library, clang):
     generate(seed, folder, clang)
     build(folder, "plain", "-O1", [["gcc"]] * 3, ["-DMULTIVERSE=0"], [])
     compilers = [["gcc", f"-fplugin={plugin}"]] * 3
@@ -389,11 +389,11 @@ def try_program(seed, rounds, folder, plugin, include, library, clang):
     good = 0
     for level in [way for way in LEVELS if not clang or " " not in way]:
         try:
-            build(folder, "program", level, compilers, ["-DMULTIVERSE=1", f"-I{include}"],
+            build(folder, "program", level, compilers, ["-DMULTIVERSE=1", f"-I{include}", *more],
                   [f"-L{library}", "-lmultiverse", f"-Wl,-rpath,{library}"])
             good += compare(expected, run(["./program", str(seed), str(rounds)], folder))
         except RuntimeError as problem:
-            raise RuntimeError(f"--seed {seed} --rounds {rounds}, {level}: {problem}") from None
+            raise RuntimeError(f"--seed {seed} --rounds {rounds} --more={' '.join(more)!r}, {level}: {problem}") from None
     return good
 
 
@@ -406,6 +406,7 @@ def main():
     options.add_argument("--seed", type=int, default=1, help="of the first program")
     options.add_argument("--programs", type=int, default=4)
     options.add_argument("--rounds", type=int, default=40, help="with new values, a program")
+    options.add_argument("--more", type=str.split, default=[], help="options of the compilers, as --more='-fsanitize=undefined'")
     options.add_argument("--keep", type=Path, help="where the programs are left")
     wanted = options.parse_args()
     places = [p.resolve() for p in (wanted.plugin, wanted.include, wanted.library)]
@@ -417,7 +418,7 @@ def main():
                 folder = wanted.keep.resolve() / str(seed)
                 folder.mkdir(parents=True, exist_ok=True)
             try:
-                good += try_program(seed, wanted.rounds, Path(folder), *places)
+                good += try_program(seed, wanted.rounds, wanted.more, Path(folder), *places)
             except RuntimeError as problem:
                 failures += 1
                 print(problem, file=sys.stderr)

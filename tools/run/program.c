@@ -6,7 +6,7 @@
 #include "tools/run/program.h"
 #include "tools/common/paths.h"
 #include "tools/common/tools.h"
-#include "loader/config/needed.h"
+#include "tools/run/wrapper.h"
 
 #include "loader/config/needed.h"
 #include "loader/manager/pipeline.h"
@@ -35,7 +35,7 @@ static int try_file(const char *path)
     return access(path, X_OK) ? errno : 0;
 }
 
-char *program_find(const char *name)
+static char *find_file(const char *name)
 {
     const char *path = getenv("PATH");
     int worst = ENOENT; /* one that may not be executed is worth more of a word */
@@ -60,6 +60,16 @@ char *program_find(const char *name)
     }
     errno = worst;
     return NULL;
+}
+
+char *program_find(const char *name)
+{
+    char *file = find_file(name), *program = file ? wrapper_program(file) : NULL;
+
+    if (!program)
+        return file;
+    free(file);
+    return program;
 }
 
 /* "#! interpreter argument", as the kernel reads it. */

@@ -29,7 +29,8 @@ struct program {
     size_t build_id_size;
 };
 
-/* The file that `name` means to a shell.  NULL with errno: ENOENT, EACCES. */
+/* The file that `name` means to a shell; of a script of `mvld enable' (wrapper.h), the program that it starts.
+ * NULL with errno: ENOENT, EACCES. */
 char *program_find(const char *name);
 /* Looks at the file.  0, or -1 with errno. */
 int program_open(struct program *, const char *path);

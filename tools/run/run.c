@@ -44,6 +44,7 @@ static const char build_usage[] =
     "Usage: mvld build [OPTION...] [--] PROGRAM\n"
     "       mvld build --ready [OPTION...] [--] PROGRAM\n"
     "       mvld build --run [OPTION...] [--] PROGRAM [ARGUMENT...]\n"
+    "       mvld build --check [OPTION...] [--] PROGRAM\n"
     "\n"
     "Writes the snapshot of PROGRAM: its code, and that of the libraries that it\n"
     "starts with, as the passes of its pipeline leave it.  Later starts map it instead of\n"
@@ -56,6 +57,7 @@ static const char build_usage[] =
     "  --ready              write ready code alone; the folder in which it lies is printed\n"
     "  --run                run PROGRAM, and add what it loads later (dlopen) to its snapshot,\n"
     "                       to the one that is there when it fits, else to a new one\n"
+    "  --check              write nothing; say which snapshot a start of PROGRAM takes, or why none\n"
     REQUEST_USAGE
     "  --argv0 NAME         the program's argv[0]\n"
     "  --loader FILE        instead of the installed ld-mvld.so.1\n"
@@ -183,9 +185,11 @@ static int start(const struct program *p, struct command *c, const char *loader)
     const char *file = p->path;
 
     if (c->snapshot) {
-        cache_keep_within(c->name, cache_bound(c->name), INT64_MAX); /* and said, when it cannot be */
+        int writes = strcmp(c->snapshot, "check") != 0;
+        if (writes)
+            cache_keep_within(c->name, cache_bound(c->name), INT64_MAX); /* and said, when it cannot be */
         setenv("MVLD_SNAPSHOT", c->snapshot, 1);
-        if (strcmp(c->snapshot, "run") != 0)
+        if (writes && strcmp(c->snapshot, "run") != 0)
             progress("writing the snapshot of %s\n", p->path);
     }
     if (p->kind == PROGRAM_PLAIN) {
@@ -206,6 +210,7 @@ static int run(const struct command *blank, const char *usage, int argc, char **
                                      {"help", no_argument, NULL, 'h'},
                                      {blank->snapshot ? "run" : NULL, no_argument, NULL, 'r'},
                                      {"ready", no_argument, NULL, 'y'},
+                                     {"check", no_argument, NULL, 'k'},
                                      {0}};
     struct command command = *blank;
     struct request r = {0};
@@ -220,6 +225,7 @@ static int run(const struct command *blank, const char *usage, int argc, char **
         case 'h': fputs(usage, stdout); return TOOL_OK;
         case 'r': command.snapshot = "run"; break;
         case 'y': command.snapshot = "ready"; break;
+        case 'k': command.snapshot = "check"; break;
         default:
             if (request_option(&r, command.name, c, optarg))
                 return TOOL_USAGE;

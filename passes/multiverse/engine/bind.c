@@ -41,6 +41,34 @@ static void decide(struct mv_engine *engine, struct mv_point *point, enum mv_act
     point->wanted_value = point->value;
 }
 
+/* A commit of everything would find all as the last one left it.  Where an object is being closed, some functions
+ * are not looked at. */
+static int is_settled(struct mv_engine *engine)
+{
+    if (!engine->settled || engine->some_closing || !mv_values_are_in_force(engine))
+        return 0;
+    if (engine->reply)
+        engine->reply->status.n_unchanged = engine->settled;
+    return 1;
+}
+
+/* What a function pointer leads to has to be asked each time. */
+static void settle(struct mv_engine *engine)
+{
+    uint32_t n = 0;
+
+    for (struct mv_unit *u = engine->units; u; u = u->next)
+        for (size_t i = 0; i < u->n_points; i++) {
+            const struct mv_point *point = &u->points[i];
+
+            if (point->dirty || point->outcome != MULTIVERSE_UNCHANGED || point->missed || u->closing ||
+                (point->record && point->record->flags & MULTIVERSE_FUNCTION_POINTER))
+                return;
+            n += (uint32_t)mv_is_first(engine, point);
+        }
+    engine->settled = n;
+}
+
 int mv_apply(struct mv_engine *engine, enum mv_action action, enum mv_scope scope, uintptr_t what)
 {
     struct mv_point *point = NULL;
@@ -58,6 +86,8 @@ int mv_apply(struct mv_engine *engine, enum mv_action action, enum mv_scope scop
         return mv_fail(engine, EINVAL, "%p is no variation point", (void *)what);
     if (action == MV_COMMIT)
         mv_read_switches(engine);
+    if (action == MV_COMMIT && scope == MV_ALL && is_settled(engine))
+        return 0;
     for (struct mv_point *p = point; p; p = p->peer)
         decide(engine, p, action, 0);
     for (struct mv_unit *u = engine->units; u; u = u->next)
@@ -70,6 +100,8 @@ int mv_apply(struct mv_engine *engine, enum mv_action action, enum mv_scope scop
     changed = mv_write(engine, 0);
     if (changed >= 0 && scope != MV_FUNCTION)
         mv_remember(engine, action, sw);
+    if (!changed && action == MV_COMMIT && scope == MV_ALL)
+        settle(engine);
     return changed;
 }
 

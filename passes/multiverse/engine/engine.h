@@ -201,6 +201,8 @@ struct mv_engine {
     struct mv_table by_switch; /* address -> mv_switch */
     struct mv_reply *reply;    /* of the call under way, or NULL */
     uint8_t some_closing;      /* a unit is */
+    uint32_t settled;          /* the last operation was a commit of everything, and left all of so many functions
+                                  as they were: another one need only ask the switches; or 0 */
     uint8_t incomplete;        /* memory was short for descriptors: a commit would miss them */
     uint32_t n_slotted;        /* units whose words were made, so far */
     uint8_t n_asked;           /* operations that the program asked for, up to MV_OFTEN */
@@ -309,6 +311,8 @@ void mv_repair(struct mv_engine *);
 
 /* ---- select.c */
 void mv_read_switches(struct mv_engine *);
+/* Would a commit of everything find the values, as they were read, that the last one found? */
+int mv_values_are_in_force(const struct mv_engine *);
 /* Sets what the point wants.  `in_force`: by the values that were committed. */
 void mv_select(struct mv_engine *, struct mv_point *, int in_force);
 /* The state in force, see README.md: an operation on everything, or on one switch. */

@@ -5,11 +5,13 @@
  */
 #include "passes/multiverse/engine/engine.h"
 
+/* Another object may lie between two segments: a kernel's modules do. */
 static int holds_address(const struct mvld_object *const *objects, size_t n, uintptr_t address)
 {
     for (size_t i = 0; i < n; i++)
-        if (address >= objects[i]->start && address < objects[i]->end)
-            return 1;
+        for (size_t k = 0; k < objects[i]->n_segments; k++)
+            if (address >= objects[i]->segments[k].start && address < objects[i]->segments[k].end)
+                return 1;
     return 0;
 }
 
@@ -128,13 +130,14 @@ void mv_removed(struct mv_engine *engine, const struct mvld_object *const *objec
                 want_generic(p);
         }
     mv_write(engine, 1); /* a refusal is in the report */
-    for (struct mv_unit *u = engine->units; u; u = u->next)
+    for (struct mv_unit *u = gone ? engine->units : NULL; u; u = u->next)
         forget_points(u);
     for (struct mv_unit *u = gone, *next; u; u = next) {
         next = u->next;
         release_unit(engine, u);
     }
-    mv_link_sites(engine);
+    if (gone)
+        mv_link_sites(engine);
     drop_switches(engine, objects, n); /* before the tables are made of what remains */
     rebuild(engine);
 }

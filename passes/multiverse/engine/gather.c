@@ -194,6 +194,7 @@ static int gather_object(struct mv_engine *engine, const struct mvld_object *obj
         return err;
     }
     unit->fresh = 1;
+    engine->settled = 0;
     mv_gather_records(engine, unit);
     enter_unit(engine, unit, before);
     return 0;

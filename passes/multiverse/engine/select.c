@@ -55,6 +55,15 @@ void mv_read_switches(struct mv_engine *engine)
             sw->value = mv_switch_read(sw);
 }
 
+int mv_values_are_in_force(const struct mv_engine *engine)
+{
+    const struct mv_switch *sw = engine->switches;
+
+    while (sw && (!sw->address || (sw->has_value && sw->in_force == sw->value && sw->bound_in_force == sw->bound)))
+        sw = sw->next;
+    return !sw;
+}
+
 /* The value that counts; 0 when the switch is unbound. */
 static int value_of(const struct mv_switch *sw, int in_force, uint64_t *value)
 {

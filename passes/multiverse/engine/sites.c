@@ -81,10 +81,22 @@ static struct mv_point *constant_of(struct mv_engine *engine, struct mv_unit *un
     return point;
 }
 
-/* The point that a decoded site calls, or NULL. */
+/* Code that jumps through this slot, as a PLT entry does. */
+static int jumps_through(struct mv_unit *unit, uintptr_t code, uintptr_t slot)
+{
+    struct mv_decoded jump;
+
+    if (!mv_holds(unit->object, &unit->code, code, 4 + MV_SITE_MAX, PROT_READ | PROT_EXEC))
+        return 0;
+    code += memcmp((const void *)code, "\xf3\x0f\x1e\xfa", 4) ? 0 : 4; /* endbr64 */
+    return mv_site_decode((const uint8_t *)code, MV_SITE_MAX, code, &jump) && jump.kind == MV_JUMP_SLOT &&
+           jump.target == slot;
+}
+
+/* The point that a decoded site calls, or NULL.  `field`: whom the descriptor names, or a slot for it. */
 static struct mv_point *callee_of(struct mv_engine *engine, struct mv_unit *unit,
                                   uintptr_t address, const struct mv_decoded *site,
-                                  uintptr_t named)
+                                  uintptr_t field, uintptr_t named)
 {
     struct mv_point *direct, *described;
     uintptr_t target = site->target;
@@ -98,8 +110,11 @@ static struct mv_point *callee_of(struct mv_engine *engine, struct mv_unit *unit
     } else if ((direct = mv_table_get(&engine->points, target)) && direct->body == target) {
         return direct;
     }
-    direct = lead(engine, target);
     described = lead(engine, named);
+    /* Most calls: it need not be asked which relocation fills the slot, for which all of them may be looked through. */
+    if (described && jumps_through(unit, target, field))
+        return described;
+    direct = lead(engine, target);
     if (direct == described)
         return direct;
     refuse_site(engine, unit, address, "its instruction and its descriptor name different "
@@ -192,7 +207,7 @@ static int read_site(struct mv_engine *engine, struct mv_unit *unit,
         return 0;
     }
     site->point = decoded.kind == MV_READ ? constant_of(engine, unit, address, &decoded, field)
-                                          : callee_of(engine, unit, address, &decoded, named);
+                                          : callee_of(engine, unit, address, &decoded, field, named);
     if (!site->point)
         return 0;
     site->unit = unit;

@@ -325,6 +325,7 @@ int mv_write(struct mv_engine *engine, int all)
     struct batch batch = {.engine = engine};
     int changed, err = 0;
 
+    engine->settled = 0;
     if (prepare(&batch, all)) {
         batch.patches = engine->api->patch_begin(engine->image);
         if (!batch.patches)

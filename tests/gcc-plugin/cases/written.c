@@ -5,7 +5,7 @@
  * test, a cast to unsigned) hid what the author wrote.
  * compilers: gcc g++
  * not for: -flto-partition=1to1
- * not for clang: -fsanitize=address,undefined
+ * not for clang: -fsanitize=address,undefined -fsanitize=undefined
  */
 #include "../descriptors.h"
 #include <multiverse.h>

@@ -24,16 +24,17 @@ class World:
         support.take(folder, "loader/manager/crashes", "main", "late.so", "crash.so")
         support.analyze(folder, self.program, self.late)
 
-    def run(self, place, by="segv", way="plain", wrapper=(), **env):
-        config = f"[app]\nmatch = main\npasses = crash\n[crash]\nin = {place}\nby = {by}\n"
+    def run(self, place, by="segv", way="plain", wrapper=(), passes="crash", **env):
+        config = f"[app]\nmatch = main\npasses = {passes}\n[crash]\nin = {place}\nby = {by}\n{support.COPY}"
         return support.run([*wrapper, self.program, way, self.late], config=config, XDG_CACHE_HOME=self.folder,
-                           MVLD_PASS_PATH=self.folder, **env)
+                           MVLD_PASS_PATH=f"{self.folder}:{support.BUILD / 'passes/concat'}", **env)
 
-    def is_named(self, done, number):
+    def is_named(self, done, number, where=None):
         """Ends by the signal, and one line names the pass, the signal and the place; which is returned."""
         lines = done.stderr.splitlines()
         check(done.returncode == -number and len(lines) == 1, f"{done}")
-        found = re.search(rf"'crash'.*signal {int(number)}\b.* (0x[0-9a-f]+) of {self.folder}/crash.so", lines[0])
+        where = where or f" of {self.folder}/crash.so"
+        found = re.search(rf"'crash'.*signal {int(number)}\b.* (0x[0-9a-f]+){where}", lines[0])
         check(found, lines[0])
         return int(found[1], 16)
 
@@ -54,11 +55,19 @@ def named(world):
     check(done.stderr.count("'crash' crashed") == 1, done.stderr)
 
 
+def called(world):
+    """A pass that hands a bad pointer to mvld, or jumps to nowhere, is named; its rule for calls, too, which is asked
+    when a pass behind it has run."""
+    for place in ("map", "relocate", "run", "rule", "later", "removed"):
+        for by in ("api", "null"):
+            world.is_named(world.run(place, by=by), signal.SIGSEGV, ", in what it called")
+    world.is_named(world.run("rule", by="api", passes="crash, concat"), signal.SIGSEGV, ", in what it called")
+
+
 def others(world):
-    """What is not in a pass's code, has been sent, or is handled by the program itself is none of mvld's business,
-    and ends as it does without it."""
+    """What has been sent, or is handled by the program itself, is none of mvld's business, and ends as it does without
+    it."""
     for place in ("run", "later"):
-        world.is_silent(world.run(place, by="null"), -signal.SIGSEGV)
         world.is_silent(world.run(place, by="sent"), -signal.SIGSEGV)
     world.is_silent(world.run("later", way="handles"), 7)
     world.is_silent(world.run("later", way="ignores", by="sent"), 0)
@@ -96,4 +105,4 @@ def refused(world):
 
 if __name__ == "__main__":
     with support.scratch_folder() as scratch:
-        {"named": named, "others": others, "written": written, "refused": refused}[sys.argv[1]](World(scratch))
+        {"named": named, "called": called, "others": others, "written": written, "refused": refused}[sys.argv[1]](World(scratch))

@@ -75,10 +75,17 @@ void rimf_image_forget(struct mvld_image *image, const struct mvld_context *ctx)
     (void)ctx;
 }
 
-void rimf_image_set_stage(struct mvld_image *image, enum rimf_stage stage)
+void rimf_image_set_stage(struct mvld_image *image, enum rimf_stage stage, const struct mvld_context *ctx)
 {
     (void)image;
     (void)stage;
+    (void)ctx;
+}
+
+const char *rimf_image_running(const struct mvld_image *image)
+{
+    (void)image;
+    return NULL;
 }
 
 int rimf_image_realise_symbols(struct mvld_image *image, const struct mvld_context *ctx, int failed)

@@ -38,9 +38,9 @@ static inline void region_open(enum mvld_pages pages)
 {
     const char *why = "";
 
-    rimf_image_set_stage(region_context.image, RIMF_STAGE_RUN);
+    rimf_image_set_stage(region_context.image, RIMF_STAGE_RUN, &region_context);
     CHECK(rimf_api()->region_open(&region_context, pages, 0, &why) == 0, "(%s)", why);
-    rimf_image_set_stage(region_context.image, RIMF_STAGE_NONE);
+    rimf_image_set_stage(region_context.image, RIMF_STAGE_NONE, NULL);
 }
 
 /* All that can move of an object, or a fragment of it. */

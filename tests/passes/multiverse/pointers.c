@@ -97,9 +97,15 @@ int main(void)
     pointer = first;
     gives(1);
 
-    CHECK(multiverse_commit() == 1);
+    choose = 1; /* all other functions have a variant */
+    CHECK(multiverse_commit() == 2);
+    CHECK(multiverse_commit() == 0 && multiverse_commit() == 0, "all is as it was");
+    pointer = second;
+    CHECK(multiverse_commit() == 1, "only the pointer has changed");
+    gives(2);
+    choose = 0;
     pointer = far_function();
-    CHECK(multiverse_commit() == 1);
+    CHECK(multiverse_commit() == 2);
     CHECK(strstr(multiverse_report(), "out of reach"));
     gives(3);
     CHECK(multiverse_is_committed(&pointer) == 0);

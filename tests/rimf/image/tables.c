@@ -74,7 +74,7 @@ static void sections(const struct mvld_object *object)
     CHECK(api->section_find(image, object->bias + 0x801) == api->section_at(image, object, 2));
     CHECK(api->section_find(image, object->bias - 1) == NULL);
     CHECK(api->section_set_pages(image, code, MVLD_SECTION_PAGES_SMALL) == -EPERM);
-    rimf_image_set_stage(image, RIMF_STAGE_RUN);
+    rimf_image_set_stage(image, RIMF_STAGE_RUN, NULL);
     CHECK(api->section_set_pages(image, &none, MVLD_SECTION_PAGES_THP) == -EINVAL);
     CHECK(api->section_set_pages(image, code, (enum mvld_section_pages)9) == -EINVAL);
     CHECK(api->section_set_pages(image, code, MVLD_SECTION_PAGES_AS_MAPPED) == -EINVAL);

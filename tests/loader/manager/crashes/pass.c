@@ -5,7 +5,7 @@
 #include <mvld/pass.h>
 
 static const char *const places[] = {"none", "map", "relocate", "run", "rule", "later", "removed", "refuses", NULL};
-static const char *const ways[] = {"segv", "ill", "fpe", "null", "sent", NULL};
+static const char *const ways[] = {"segv", "ill", "fpe", "null", "sent", "api", NULL};
 enum { NOWHERE, MAP, RELOCATE, RUN, RULE, LATER, REMOVED, REFUSES };
 static const struct mvld_option options[] = {
     {.name = "in", .type = MVLD_OPTION_WORD, .words = places, .initial = "none"},
@@ -30,6 +30,7 @@ static int crash(const struct mvld_context *ctx, int place)
     case 1: __asm__ volatile("ud2"); break;
     case 2: __asm__ volatile("xorl %%ecx, %%ecx; divl %%ecx" ::: "rax", "rcx", "rdx"); break;
     case 3: __asm__ volatile("xorl %%eax, %%eax; call *%%rax" ::: "rax"); break;
+    case 5: ctx->api->fail(ctx->image, 1, "%s", (const char *)8); break;
     case 4: call(62 /* SYS_kill */, call(39 /* SYS_getpid */, 0, 0), 11 /* SIGSEGV */); break;
     }
     return 0;
