@@ -120,6 +120,16 @@ def unwinds(world):
     check(" 0 wrong" in out and int(elsewhere[1]) > 3000, f"{out}{log}")
 
 
+def later(world):
+    """Code in front of instructions of a library that comes later, and goes, while threads run."""
+    support.take(world.folder, "loader/manager/splices", "libspliced.so=later-libspliced.so")
+    path = world.folder / "later-libspliced.so"
+    plain, _ = world.run("later", path, passes="", MVLD="off")
+    out, log = world.run("later", path, passes="splice")
+    made = [int(n) for n in re.findall(r"code runs in front of (\d+) ", log)]
+    check(out == plain and len(made) == 5 and min(made) > 30, f"{out}{plain}{log}")
+
+
 def libc(world):
     """The same in libc and libz, of whose instructions many make way, some in each start: programs print something else,
     or crash."""

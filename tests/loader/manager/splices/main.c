@@ -2,10 +2,12 @@
  *
  * main.c: calls the library, and prints what it says.  With `wait` it then waits for a line.  With `step` it
  * executes the calls instruction by instruction, and at each of them looks who called: behind the frame of the
- * library, or of what stands in for its code, comes `calls`.
+ * library, or of what stands in for its code, comes `calls`.  With `later` and a path it loads that library, calls it
+ * and closes it, some times, while another thread runs.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -96,6 +98,33 @@ __asm__("step:\n"
         "    ret\n"
         "    .cfi_endproc\n");
 
+static void *spin(void *go_on)
+{
+    while (__atomic_load_n((int *)go_on, __ATOMIC_RELAXED))
+        looped(3);
+    return NULL;
+}
+
+static int later(const char *path)
+{
+    int go_on = 1;
+    pthread_t thread;
+
+    if (pthread_create(&thread, NULL, spin, &go_on))
+        return 1;
+    for (int i = 0; i < 4; i++) {
+        void *library = dlopen(path, RTLD_NOW);
+        long (*f)(long) = library ? (long (*)(long))dlsym(library, "looped") : NULL;
+        int (*g)(int) = library ? (int (*)(int))dlsym(library, "chosen") : NULL;
+
+        printf("%lx %d\n", f ? f(turns + i) : 0, g ? g(i) : 0);
+        if (library)
+            dlclose(library);
+    }
+    __atomic_store_n(&go_on, 0, __ATOMIC_RELAXED);
+    return pthread_join(thread, NULL);
+}
+
 int main(int argc, char **argv)
 {
     struct sigaction action = {.sa_sigaction = trapped, .sa_flags = SA_SIGINFO};
@@ -105,6 +134,8 @@ int main(int argc, char **argv)
     fflush(stdout);
     if (argc > 1 && !strcmp(argv[1], "wait"))
         return !fgets(line, sizeof line, stdin);
+    if (argc > 2)
+        return later(argv[2]);
     if (argc > 1) {
         turns = 20;
         sigaction(SIGTRAP, &action, NULL);
