@@ -121,13 +121,15 @@ def unwinds(world):
 
 
 def later(world):
-    """Code in front of instructions of a library that comes later, and goes, while threads run."""
+    """Code in front of instructions of a library that comes later, and goes, while threads run; also where it comes
+    to the same address again."""
     support.take(world.folder, "loader/manager/splices", "libspliced.so=later-libspliced.so")
     path = world.folder / "later-libspliced.so"
     plain, _ = world.run("later", path, passes="", MVLD="off")
-    out, log = world.run("later", path, passes="splice")
-    made = [int(n) for n in re.findall(r"code runs in front of (\d+) ", log)]
-    check(out == plain and len(made) == 5 and min(made) > 30, f"{out}{plain}{log}")
+    for placement in ("near", "as-is"):
+        out, log = world.run("later", path, passes="splice", app=f"placement = {placement}\n")
+        made = [int(n) for n in re.findall(r"code runs in front of (\d+) ", log)]
+        check(out == plain and len(made) == 5 and min(made) > 30, f"{placement}: {out}{plain}{log}")
 
 
 def libc(world):
