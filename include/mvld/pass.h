@@ -25,10 +25,10 @@
  *   in the image.
  *
  *   The image is tables: objects, symbols, domains, sections (pass/objects.h), slots and
- *   references (pass/references.h), functions and instructions (pass/code.h).  Edits of them are declared: an edit says at once whether it
- *   can be, and is made when the pass's function has returned 0, all of them or none.  Each
- *   belongs to one stage; in another it is refused (-EPERM).  Patches of code (pass/patches.h)
- *   are made when they are committed.
+ *   references (pass/references.h), functions and instructions (pass/code.h).  Edits of them are
+ *   declared: an edit says at once whether it can be, and is made when the pass's function has
+ *   returned 0, all of them or none.  Each belongs to one stage; in another it is refused (-EPERM).
+ *   Patches of code (pass/patches.h) are made when they are committed.
  *
  *     map       file_place
  *     relocate  symbol_bind, symbol_hide, symbol_add, section_add

@@ -12,6 +12,7 @@
 #include "mvld/pass.h"
 #include "rimf/analysis/analysis.h"
 #include "rimf/image/private.h"
+#include "rimf/x86/decode.h"
 
 /* ---- code/instructions.c: of code alone ------------------------------------------------------ */
 
@@ -52,7 +53,7 @@ extern const struct code_unwind code_unwind_entry;
 /* Before the instruction at this offset in the function.  0; -ENOTSUP: it takes more than offsets. */
 int code_unwind_at(const struct code_frame *, uint32_t offset, struct code_unwind *);
 
-/* ---- code/splice.c, code/trampoline.c: code in front of an instruction --------------------------- */
+/* ---- code/splice.c, code/place.c, code/trampoline.c: code in front of an instruction -------------- */
 
 #define SPLICE_LONGEST 14u /* bytes that are replaced: prefixes and a jump */
 #define SPLICE_STEPS 6u    /* instructions, of one byte or more, over which a jump stands */
@@ -84,6 +85,23 @@ struct code_splice {
     struct code_spliced *first;
 };
 
+/* Where code can be spliced in. */
+struct code_place {
+    const struct analysis *s;
+    const struct analysis_unit *unit;
+    uintptr_t start; /* of the function */
+    uint32_t offset; /* in it: of the instruction, behind an endbr64 */
+    uint32_t live;   /* MVLD_LIVE* */
+    const uint8_t *code;
+    struct instruction i;
+};
+
+/* -error, and a sentence. */
+int code_refuse(const struct mvld_context *, const struct rimf_object *, uintptr_t address, int error, const char *why);
+/* The instruction at the address.  0, or negative errno with a sentence. */
+int code_place_find(const struct mvld_context *, struct rimf_object *, uintptr_t address, struct code_place *);
+/* What of it makes way, and how: NULL, or why it cannot (static). */
+const char *code_place_read(struct code_splice *, const struct code_place *);
 /* The trampoline of a splice at `to`, into `code`, if there is one; its size, and its frame in `frame`, of
  * MVLD_FRAME_MAX bytes, and *frame_size.  0, or a sentence (static) in *why. */
 size_t code_trampoline(const struct code_splice *, uintptr_t to, uint8_t *code, uint8_t *frame, size_t *frame_size,

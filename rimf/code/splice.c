@@ -9,8 +9,7 @@
  *     call *slot(%rip)   ff 15 rel32          67 e8 rel32          call trampoline
  *     of 5 to 14 bytes                        [2e …] e9 rel32      jmp trampoline, with prefixes that mean nothing
  *
- * A shorter one can make way at the entry of a function alone, where it is proven that nothing leads to the
- * instructions behind it (ANALYSIS_HEAD).  Calls are left where they stand, for return addresses are theirs.
+ * Which can make way code/place.c says.  Calls are left where they stand, for return addresses are theirs.
  *
  * At one place there is one trampoline, which runs the code of all passes.  A later pass makes it anew; the one before
  * is not given back, since a thread may be in it.
@@ -20,18 +19,8 @@
 #include "rimf/base/base.h"
 #include "rimf/moved/moved.h"
 #include "rimf/patch/patch.h"
-#include "rimf/x86/displace.h"
-#include "rimf/x86/registers.h"
 
 #include <errno.h> /* numbers only */
-
-static int refuse(const struct mvld_context *ctx, const struct rimf_object *object, uintptr_t address, int error,
-                  const char *why)
-{
-    return rimf_fail(ctx->image, error, "%s: %s: no code is spliced in at %lx: %s", ctx->pass,
-                     object ? object->public.name : "nowhere", (unsigned long)(address - (object ? object->view.bias : 0)),
-                     why);
-}
 
 /* ---- the list --------------------------------------------------------------------------------------- */
 
@@ -101,139 +90,13 @@ static struct code_splice *find_splice(struct mvld_image *image, uintptr_t addre
     return NULL;
 }
 
-/* ---- what can make way ------------------------------------------------------------------------------- */
-
-/* Where the code runs may be where it is spliced in: behind an endbr64. */
-struct place {
-    const struct analysis *s;
-    const struct analysis_unit *unit;
-    uintptr_t start; /* of the function */
-    uint32_t offset; /* in it */
-    const uint8_t *code;
-    struct instruction i;
-};
-
-/* How it is unwound before each instruction that makes way, and behind. */
-static const char *read_unwind(struct code_splice *splice, const struct place *p)
-{
-    struct code_frame frame;
-    struct instruction i;
-    uint32_t offset = p->offset;
-    size_t k = 0;
-
-    if (p->unit->reason)
-        return analysis_reason_words((enum analysis_reason)p->unit->reason);
-    if (code_frame_of(splice->object, p->s, p->unit, &frame))
-        return "its unwind table is not understood";
-    if (frame.has_pads)
-        return "its function handles exceptions by the place of its instructions";
-    for (; k < RIMF_COUNT(splice->unwind); k++, offset += i.length) {
-        if (code_unwind_at(&frame, offset, &splice->unwind[k]) ||
-            (splice->unwind[k].base != CODE_UNWIND_RSP && splice->unwind[k].base != 6 /* %rbp */))
-            return "its unwind table takes more than offsets";
-        if (offset == p->offset + splice->length)
-            return NULL;
-        if (!decode(p->code + (offset - p->offset), p->unit->size - offset, &i) || i.prefixes & PREFIX_LOCK)
-            break; /* behind a lock prefix others may lead */
-    }
-    return "it may not run elsewhere";
-}
-
-/* Several instructions at the entry. */
-static const char *read_head(struct code_splice *splice, const struct place *p)
-{
-    struct displaced head;
-    const char *why;
-
-    if (!(p->unit->flags & ANALYSIS_HEAD) ||
-        p->offset != endbr64_size((const uint8_t *)p->start, p->unit->size))
-        return "it is shorter than a jump";
-    if (displace((const uint8_t *)p->start, p->unit->size, p->start, p->start + p->offset, &head, &why))
-        return why;
-    if (head.length > SPLICE_LONGEST)
-        return "the instructions under a jump are too long";
-    splice->length = head.length;
-    return NULL;
-}
-
-/* One instruction of five bytes or more. */
-static const char *read_single(const struct place *p)
-{
-    enum flow flow = instruction_flow(&p->i);
-    uint8_t bytes[16];
-
-    if (p->i.odd || flow == FLOW_CALL_INDIRECT || flow == FLOW_END)
-        return "such an instruction cannot run elsewhere";
-    if (p->i.length > SPLICE_LONGEST)
-        return "it is too long";
-    if (displace_one(p->code, p->start + p->offset, p->start + p->offset, &p->i, bytes))
-        return "its operand is not understood";
-    return NULL;
-}
-
-static const char *read_instruction(struct code_splice *splice, const struct place *p)
-{
-    const struct instruction *i = &p->i;
-    const char *why;
-
-    splice->length = i->length;
-    if (instruction_is(i, 0, 0xe8) && i->immediate_size == 4 && i->length <= SPLICE_LONGEST) {
-        splice->way = SPLICE_CALL;
-        return NULL;
-    }
-    if (instruction_is(i, 0, 0xff) && i->rip && i->length == 6 && modrm_reg(i) == 2) {
-        splice->way = SPLICE_CALL_SLOT;
-        return NULL;
-    }
-    splice->way = SPLICE_MOVED;
-    why = i->length < DISPLACE_JUMP ? read_head(splice, p) : read_single(p);
-    return why ? why : read_unwind(splice, p);
-}
+static const char beside[] = "one beside it replaces it";
 
 /* ---- declaring ----------------------------------------------------------------------------------------- */
 
-/* Nothing but whole instructions has replaced others since its analysis was compared with it. */
-static const char *unsure(struct mvld_image *image, const struct rimf_object *object, const struct place *p)
-{
-    return !object->code_known ? "it is not certain that its code is that of its file"
-           : rimf_is_kept_original(image, p->start) ? "mvld stands in front of its function"
-                                                    : NULL;
-}
-
-/* The instruction, behind an endbr64. */
-static int find_place(const struct mvld_context *ctx, struct rimf_object *object, uintptr_t address, struct place *p,
-                      uint32_t *live)
-{
-    struct code_instructions all;
-    const struct mvld_instruction *at;
-    const char *why;
-    int error;
-
-    p->unit = code_unit_at(ctx->image, object, address, &p->s, &why);
-    if (!p->unit)
-        return refuse(ctx, object, address, ENODATA, why);
-    p->start = object->view.bias + p->unit->start;
-    error = code_instructions_at(ctx->image, object, p->s, p->unit, &all, &why);
-    if (error)
-        return refuse(ctx, object, address, -error, why);
-    at = code_instruction_at(&all, address);
-    if (at && at + 1 < all.list + all.n && endbr64_size((const uint8_t *)address, at->length))
-        at++;
-    p->offset = at ? (uint32_t)(at->address - p->start) : 0;
-    *live = at && at->flow != MVLD_FLOW_CALL && at->flow != MVLD_FLOW_CALL_INDIRECT ? at->live
-                                                                                      : MVLD_LIVE_FLAGS | REGISTERS_ALL;
-    code_instructions_release(&ctx->image->heap, &all);
-    if (!at)
-        return refuse(ctx, object, address, EINVAL, "no instruction begins there");
-    p->code = (const uint8_t *)p->start + p->offset;
-    decode(p->code, p->unit->size - p->offset, &p->i);
-    why = unsure(ctx->image, object, p);
-    return why ? refuse(ctx, object, address, ENODATA, why) : 0;
-}
-
 /* A new one, in the list; or NULL, and *error. */
 static struct code_splice *make_splice(const struct mvld_context *ctx, struct rimf_object *object, uintptr_t address,
-                                       const struct place *p, uint32_t live, int *error)
+                                       const struct code_place *p, int *error)
 {
     struct code_splice *splice = rimf_heap_alloc(&ctx->image->heap, sizeof *splice);
     uint8_t frame[MVLD_FRAME_MAX];
@@ -241,21 +104,20 @@ static struct code_splice *make_splice(const struct mvld_context *ctx, struct ri
     const char *why;
 
     if (!splice) {
-        *error = refuse(ctx, object, address, ENOMEM, "out of memory");
+        *error = code_refuse(ctx, object, address, ENOMEM, "out of memory");
         return NULL;
     }
     splice->object = object;
     splice->place = p->start + p->offset;
-    splice->live = live;
-    why = read_instruction(splice, p);
+    splice->live = p->live;
+    why = code_place_read(splice, p);
     if (!why) {
         memcpy(splice->old, p->code, splice->length);
         code_trampoline(splice, splice->place, NULL, frame, &frame_size, &why);
     }
-    *error = why                                                     ? refuse(ctx, object, address, ENOTSUP, why)
-             : find_splice(ctx->image, splice->place, splice->length) ? refuse(ctx, object, address, EEXIST,
-                                                                               "one beside it replaces it")
-                                                                     : 0;
+    *error = why ? code_refuse(ctx, object, address, ENOTSUP, why)
+             : find_splice(ctx->image, splice->place, splice->length) ? code_refuse(ctx, object, address, EEXIST, beside)
+                                                                      : 0;
     if (*error) {
         rimf_heap_release(&ctx->image->heap, splice);
         return NULL;
@@ -271,7 +133,7 @@ static int add_code(const struct mvld_context *ctx, struct code_splice *splice, 
 
     if (!s) {
         prune(ctx->image);
-        return refuse(ctx, splice->object, splice->place, ENOMEM, "out of memory");
+        return code_refuse(ctx, splice->object, splice->place, ENOMEM, "out of memory");
     }
     while (*end)
         end = &(*end)->next;
@@ -288,27 +150,26 @@ int rimf_code_splice(const struct mvld_context *ctx, uintptr_t address, mvld_spl
     int error = rimf_only_in(image, RIMF_STAGE_RUN, ctx ? ctx->pass : "");
     struct code_splice *splice;
     const char *why = NULL;
-    struct place place;
-    uint32_t live = 0;
+    struct code_place place;
 
     if (error)
         return error;
     if (!public || !code)
-        return refuse(ctx, object, address, EINVAL, public ? "there is no code" : "no object lies there");
+        return code_refuse(ctx, object, address, EINVAL, public ? "there is no code" : "no object lies there");
     if (public->why || image->watch)
-        return refuse(ctx, object, address, ENOTSUP, public->why ? public->why : "no snapshot holds such code");
+        return code_refuse(ctx, object, address, ENOTSUP, public->why ? public->why : "no snapshot holds such code");
     if (!moved_region(image, &why))
-        return refuse(ctx, object, address, ENOTSUP, why);
+        return code_refuse(ctx, object, address, ENOTSUP, why);
     if (rimf_image_is_traced(image))
-        return refuse(ctx, object, address, EBUSY, "a debugger may have breakpoints in the code");
-    error = find_place(ctx, object, address, &place, &live);
+        return code_refuse(ctx, object, address, EBUSY, "a debugger may have breakpoints in the code");
+    error = code_place_find(ctx, object, address, &place);
     if (error)
         return error;
     splice = find_splice(image, place.start + place.offset, 1);
     if (splice && splice->place != place.start + place.offset)
-        return refuse(ctx, object, address, EEXIST, "one beside it replaces it");
+        return code_refuse(ctx, object, address, EEXIST, beside);
     if (!splice)
-        splice = make_splice(ctx, object, address, &place, live, &error);
+        splice = make_splice(ctx, object, address, &place, &error);
     return splice ? add_code(ctx, splice, code, cookie) : error;
 }
 
@@ -371,7 +232,7 @@ static int write_all(const struct mvld_context *ctx, uint8_t *code, const struct
             continue;
         code_trampoline(splice, (uintptr_t)to, to, frame, &frame_size, &why);
         if (why || away != (int32_t)away)
-            return refuse(ctx, splice->object, splice->place, ERANGE, why ? why : "the trampoline is out of reach");
+            return code_refuse(ctx, splice->object, splice->place, ERANGE, why ? why : "the trampoline is out of reach");
         lead(splice, (uintptr_t)to);
     }
     return 0;

@@ -103,7 +103,8 @@ def behind(world):
 
 
 def destroys(world):
-    """Code in front of all instructions changes registers, flags or the stack of the program."""
+    """Code in front of all instructions changes registers, flags or the stack of the program; that of a pass which fails
+    runs; or what is wrong is not refused."""
     plain, _ = world.run(passes="", MVLD="off")
     for passes in ("splice", "splice, direct-calls", "direct-calls, splice", "splice, concat"):
         out, log = world.run(passes=passes)
@@ -111,6 +112,8 @@ def destroys(world):
         check(out == plain and int(made[1]) > 30 and "code runs in front of" in log, f"{passes}: {out}{log}")
     out, log = world.run(passes="splice", more="[splice]\nfail = yes\n")
     check(out == plain and "it fails" in log and "code runs in front" not in log, log)
+    # In the middle of an instruction, without code, in no object, in data.
+    check("wrong: -22 -22 -22 -61" in log, log)
 
 
 def unwinds(world):

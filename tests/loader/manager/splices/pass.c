@@ -85,6 +85,19 @@ static int each(void *cookie, const struct mvld_function *f)
                ? 0 : s->ctx->api->instruction_each(s->ctx->image, f, splice, s, &why) > 0;
 }
 
+/* What is wrong is refused. */
+static void try_wrong(const struct mvld_context *ctx)
+{
+    const struct mvld_api *api = ctx->api;
+    struct mvld_symbol symbol;
+
+    if (!ctx->later && !api->symbol_resolve(ctx->image, "looped", NULL, &symbol))
+        api->log(ctx->image, MVLD_LOG_PASSES, "wrong: %d %d %d %d",
+                 api->code_splice(ctx, symbol.address + 1, destroy, NULL),
+                 api->code_splice(ctx, symbol.address, NULL, NULL), api->code_splice(ctx, 1, destroy, NULL),
+                 api->code_splice(ctx, (uintptr_t)symbol.object->phdr, destroy, NULL));
+}
+
 static int run(const struct mvld_context *ctx, const struct mvld_object *const *objects, size_t n)
 {
     struct splicing s = {.ctx = ctx};
@@ -96,6 +109,7 @@ static int run(const struct mvld_context *ctx, const struct mvld_object *const *
             ctx->api->log(ctx->image, MVLD_LOG_PASSES, "%s: %s", objects[i]->name, why);
     ctx->api->log(ctx->image, MVLD_LOG_PASSES, "splice: %zu of %zu, counter at %p", s.made, s.made + s.refused,
                   (void *)&executed);
+    try_wrong(ctx);
     return ctx->settings[FAIL].number ? ctx->api->fail(ctx->image, 22, "it fails") : 0;
 }
 
