@@ -132,6 +132,10 @@ def static(folder):
 def under_mvld(folder):
     build(folder, "program")
     program = Program(MVLD, "run", "--pass", "multiverse", folder / "program")
+    code, out, err = run(MVLD, "status", "-p", program.p.pid, "--json")
+    said = json.loads(out)[0] if code == 0 else {}
+    equal((said.get("loader"), [os.path.basename(p) for p in said.get("passes", [])], said.get("snapshot")),
+          (LD_MVLD, ["multiverse.so"], None), f"mvld status -p{err}")
     equal(program.ask(), "4 -1", "committed at its start")
     equal(switch(program, "level=8")[0], 0, "level=8")
     equal(program.ask(), "9 -1", "level")
@@ -154,6 +158,8 @@ def wrong(folder):
     check(code == 1 and "no process" in err, f"a process that has ended: {err}")
     other = subprocess.Popen(["sleep", "100"])
     time.sleep(0.2)
+    code, out, _ = run(MVLD, "status", "-p", other.pid)
+    check(code == 0 and "without mvld" in out, f"mvld status -p of a plain program: {out}")
     code, _, err = run(MVLD, "switch", "-p", other.pid)
     check(code == 1 and "no switches" in err, f"a program without switches: {err}")
     other.kill()
