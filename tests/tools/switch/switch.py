@@ -165,6 +165,41 @@ def wrong(folder):
     other.kill()
 
 
+def refused(folder):
+    """Somebody else has changed each place of a function: nothing of the whole request is done."""
+    file = build(folder, "plain", "-fcf-protection=none")
+    program = Program(file)
+    shown = json.loads(run(MVLD, "show", "--json", file)[1])[0]
+    linked = next(int(f["address"], 16) for f in shown["functions"] if f["name"] == "deep")
+    entry = next(int(f["address"], 16) for f in json.loads(switch(program, "--json")[1])[0]["functions"]
+                 if f["name"] == "deep")
+    sites = [entry - linked + int(s["address"], 16) for s in shown["callsites"] if s["callee"] == "deep"]
+    with open(f"/proc/{program.p.pid}/mem", "r+b", 0) as memory:
+
+        def exchange(address, before, after):
+            memory.seek(address)
+            equal(memory.read(len(before)).hex(), before.hex(), "what stands there")
+            memory.seek(address)
+            memory.write(after)
+
+        # nopl 0(%rax,%rcx,1); and no call while the program waits for its next line.
+        places = [(entry, bytes.fromhex("0f1f440000"), bytes.fromhex("0f1f440800"))]
+        places += [(site, b"\xe8", b"\xe9") for site in sites]
+        for address, before, after in places:
+            exchange(address, before, after)
+        code, out, err = switch(program, "fast=1", "level=5", "mode=5")
+        for address, before, after in places:
+            exchange(address, after, before)
+    check(code == 1 and not out and "linker" in err, f"a function is refused: {code} {out} {err}")
+    equal((values(program), program.ask()), ({"fast": "0", "level": "3", "depth": "-1", "mode": "0"}, "4 -1"),
+          "all is as it was")
+    functions = json.loads(switch(program, "--json")[1])[0]["functions"]
+    equal([f["active"] for f in functions], [None, None], "none is bound")
+    equal(switch(program, "fast=1", "mode=5")[0], 0, "once more, when nobody is in the way")
+    equal(program.ask(), "1001 -2", "both")
+    program.end()
+
+
 def every(folder):
     """--all, and many tools at once, while threads compute."""
     program = build(folder, "many")
