@@ -46,6 +46,8 @@ def build(folder, name, level, compilers, flags, libraries):
     linker = [*(compilers[2] if "-flto" in level else ["gcc"]), *common, *(["-flto"] if "-flto" in level else [])]
     for unit, place in enumerate(["-fPIE", "-fPIE", "-fPIC", "-fPIC"]):
         more = permissive[compilers[unit][0]] if "c++" in level else []
+        if compilers[unit][0] == "clang":
+            more = [*more, "-fno-sanitize=function"]  # that has data of its own at an entry
         run([*compilers[unit], *common, *more, *level, place, "-c", f"unit{unit}.c"], folder)
     used = [f"-L{folder}", f"-l{name}", f"-Wl,-rpath,{folder}"]
     run([*linker, "-fPIC", "-shared", "unit2.o", "-o", f"lib{name}.so"], folder)
@@ -71,9 +73,7 @@ def try_program(seed, rounds, more, folder, plugin, include, library, clang):
     build_driver(folder, "plain", ["-DMULTIVERSE=0"])
     build_driver(folder, "program", ["-DMULTIVERSE=1", f"-I{include}", *more])
     build(folder, "plain", "-O1", [["gcc"]] * 4, [], [])
-    # -fsanitize=function has data of its own at an entry.
-    compilers = [["clang", f"-fplugin={clang}", "-fno-sanitize=function"] if unit in by_clang else
-                 ["gcc", f"-fplugin={plugin}"] for unit in range(4)]
+    compilers = [["clang", f"-fplugin={clang}"] if unit in by_clang else ["gcc", f"-fplugin={plugin}"] for unit in range(4)]
     expected = [line.split() for line in run(["./plain", str(seed), str(rounds)], folder).splitlines()]
     good = 0
     for level in [way for way in LEVELS if not clang or "-flto" not in way]:
