@@ -41,6 +41,7 @@ class Program:
     def run(self, *words, prefix=(), status=0, passes="answer", keys="",
             **environment):
         environment.setdefault("MVLD_DEBUG", "files,passes")
+        environment.setdefault("timeout", 150) # `cpuid` steps through the whole program
         done = support.run(["taskset", "-c", str(min(os.sched_getaffinity(0))), *prefix, self.path, *words],
                            MVLD_PASS_PATH=self.passes, XDG_CACHE_HOME=self.cache,
                            config=f"[app]\nmatch = {self.path}\npasses = {passes}\n{keys}" if passes else "",
@@ -136,7 +137,8 @@ def roots(program):
         support.skip("this host loader is not the one of the build, or there is no objdump")
     asked = {}
     for way, path in config.items():
-        done = support.run([*inside, stepper, program.path], MVLD_CONFIG=path, MVLD_PASS_PATH=program.passes)
+        done = support.run([*inside, stepper, program.path], timeout=150, MVLD_CONFIG=path,
+                           MVLD_PASS_PATH=program.passes)
         check(done.returncode == 0, done.stdout + done.stderr)
         asked[way] = len(re.findall(r"^\w+ \w+:(?: \w+){4}$", done.stdout, re.M))
     check(asked["configured"] + 5 < asked["not"], f"asked: {asked}")
