@@ -41,7 +41,6 @@ class Program:
     def run(self, *words, prefix=(), status=0, passes="answer", keys="",
             **environment):
         environment.setdefault("MVLD_DEBUG", "files,passes")
-        environment.setdefault("timeout", 150) # `cpuid` steps through the whole program
         done = support.run(["taskset", "-c", str(min(os.sched_getaffinity(0))), *prefix, self.path, *words],
                            MVLD_PASS_PATH=self.passes, XDG_CACHE_HOME=self.cache,
                            config=f"[app]\nmatch = {self.path}\npasses = {passes}\n{keys}" if passes else "",
