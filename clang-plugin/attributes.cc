@@ -6,7 +6,7 @@
  *   __attribute__((multiverse))                          variable, function
  *   __attribute__((multiverse("values", 1, 3, 5)))       switch
  *   __attribute__((multiverse("tracked")))               switch
- *   __attribute__((multiverse("constant")))              switch: known as one, its reads stay reads
+ *   __attribute__((multiverse("constant")))              variable, member: its reads stay reads
  *   __attribute__((multiverse("bind", "a", "b")))        function
  */
 #include "frontend.h"
@@ -17,6 +17,8 @@
 #include "clang/Basic/TargetInfo.h"
 #include "clang/Sema/ParsedAttr.h"
 #include "clang/Sema/Sema.h"
+
+#include <algorithm>
 
 using namespace clang;
 
@@ -64,7 +66,7 @@ static std::vector<argument> arguments(Sema &sema, const ParsedAttr &attribute)
 }
 
 /* Say what is wrong with the arguments, or add them as words; true when nothing is. */
-static bool read_switch(Sema &sema, VarDecl *decl, const std::vector<argument> &list, std::string &words)
+static bool read_switch(Sema &sema, const DeclaratorDecl *decl, const std::vector<argument> &list, std::string &words)
 {
     DiagnosticsEngine &to = sema.Diags;
     SourceLocation at = decl->getLocation();
@@ -143,6 +145,10 @@ static bool is_allowed(Sema &sema, Decl *decl, const ParsedAttr &attribute, std:
             return read_switch(sema, variable, arguments(sema, attribute), words);
         mv_error(to, at, "variable %0 cannot be 'multiverse': it is local to a function") << variable;
     } else if (auto *field = dyn_cast<FieldDecl>(decl)) {
+        std::vector<argument> list = arguments(sema, attribute);
+        if (std::any_of(list.begin(), list.end(), [](const argument &a) { return a.text == "constant"; }) &&
+            !field->isBitField())
+            return read_switch(sema, field, list, words);
         mv_warning(to, at, "attribute 'multiverse' of member %0 ignored: clang's plugin specialises for "
                    "whole variables only") << field;
     } else {
@@ -173,7 +179,11 @@ struct multiverse_attribute : public ParsedAttrInfo {
         std::string words = MV_ANNOTATION;
         if (!is_allowed(sema, decl, attribute, words))
             return AttributeNotApplied;
-        decl->addAttr(AnnotateAttr::Create(sema.Context, words, nullptr, 0, attribute));
+        StringRef kept = StringRef(words).copy(sema.Context.getAllocator());
+        if (isa<FieldDecl>(decl))
+            decl->addAttr(SuppressAttr::Create(sema.Context, &kept, 1, attribute));
+        else
+            decl->addAttr(AnnotateAttr::Create(sema.Context, kept, nullptr, 0, attribute));
         return AttributeApplied;
     }
 };

@@ -44,8 +44,7 @@ static void switches_in(const Value *value, std::set<const GlobalVariable *> &ou
     if (auto *alias = dyn_cast<GlobalAlias>(value)) {
         switches_in(alias->getAliasee(), out);
     } else if (auto *variable = dyn_cast<GlobalVariable>(value)) {
-        const mv_switch *sw = mv_switch_of(variable);
-        if (sw && !sw->is_constant)
+        if (mv_switch_of(variable))
             out.insert(variable);
     } else if (auto *constant = dyn_cast<Constant>(value)) {
         if (!isa<GlobalValue>(constant))

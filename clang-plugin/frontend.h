@@ -9,9 +9,16 @@
 #include "clang/AST/Decl.h"
 #include "clang/Basic/Diagnostic.h"
 
+#include <map>
+#include <string>
+
 /* An attribute is kept as an annotation: this word and those of its arguments, with spaces between,
- * as "multiverse values 1 3". */
+ * as "multiverse values 1 3".  Of a member, an annotation would be a call at each access: there it is
+ * the argument of a "suppress", of which the compiler makes nothing. */
 #define MV_ANNOTATION "multiverse"
+
+/* ---- unit.cc: fills in mv_the_unit(); where the functions of ours are declared, by symbol. */
+std::map<std::string, clang::SourceLocation> mv_declare(clang::ASTContext &context);
 
 /* Diagnostics of plugins heed no -w and -Werror by themselves. */
 template <unsigned N>

@@ -12,6 +12,7 @@
  *                  variants.cc    clones, substitutes, simplifies; folds equal ones
  *                  records.cc     pads entries, writes descriptors
  *   last pass      pass.cc        gives the functions their linkage back
+ *                  constants.cc   says which constants a function loads
  *
  * Front end and passes are one shared object in one process.  They share struct mv_unit, because
  * IR has no annotations of what a unit only declares: another one's enumeration, say.
@@ -47,6 +48,7 @@ struct mv_value {
 struct mv_switch {
     std::string name; /* for people */
     unsigned width = 0;
+    uint64_t offset = 0; /* of a constant that is a member, in its variable */
     bool is_signed = false, is_bool = false, is_tracked = false, is_constant = false;
     std::vector<mv_value> values; /* those that were declared; else what is asked decides */
 };
@@ -58,7 +60,8 @@ struct mv_point {
 struct mv_unit {
     unsigned max_variants = 64;
     bool verbose = false;
-    std::map<std::string, mv_switch> switches; /* by symbol */
+    std::map<std::string, mv_switch> switches;               /* by symbol; no constants */
+    std::map<std::string, std::vector<mv_switch>> constants; /* by that of the variable that each is (in) */
     std::map<std::string, mv_point> points;
     /* Say something where the function is declared. */
     std::function<void(const llvm::Function &, const std::string &)> warn, remark;
@@ -66,9 +69,11 @@ struct mv_unit {
 mv_unit &mv_the_unit();
 /* As the assembler knows it. */
 std::string mv_symbol(const llvm::GlobalValue &global);
-/* The switch, or constant, that a variable is; the point that a function is; or NULL. */
+/* The switch that a variable is; the point that a function is; or NULL. */
 const mv_switch *mv_switch_of(const llvm::GlobalVariable *variable);
 const mv_point *mv_point_of(const llvm::Function &function);
+/* The constants that a variable is or holds. */
+const std::vector<mv_switch> &mv_constants_of(const llvm::GlobalVariable &variable);
 mv_value mv_value_of(mv_piece piece, const mv_piece &all);
 
 /* ---- questions.cc */
@@ -116,5 +121,13 @@ mv_record mv_make_variants(llvm::Function &generic, const mv_point &point,
 std::string mv_entry_problem(const llvm::Function &function);
 /* Sections, pads, descriptors of all points and switches. */
 void mv_write_records(llvm::Module &module, const std::vector<mv_record> &records);
+/* Unless the unit has it. */
+void mv_write_note(llvm::Module &module);
+/* A record; flags: more than those of the declaration. */
+std::string mv_switch_text(const llvm::GlobalVariable &variable, const mv_switch &sw, unsigned flags);
+
+/* ---- constants.cc */
+/* Records of the constants that the code of each function loads. */
+void mv_report_loads(llvm::Module &module);
 
 #endif

@@ -7,7 +7,8 @@
  *            replace, is one of which LLVM derives nothing.
  *   early    in SSA form, when nothing has gone from one function into another: inlines what must
  *            always be, makes variants, writes descriptors.
- *   last     the functions are again what they were declared.
+ *   last     the functions are again what they were declared; what is left of reads of constants is
+ *            reported.
  */
 #include "multiverse.h"
 
@@ -74,6 +75,7 @@ struct last_pass : PassInfoMixin<last_pass> {
             f.setLinkage(internal ? GlobalValue::InternalLinkage : GlobalValue::ExternalLinkage);
             f.removeFnAttr(linkage);
         }
+        mv_report_loads(module);
         return PreservedAnalyses::none();
     }
 };

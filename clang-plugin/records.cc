@@ -46,9 +46,8 @@ public:
         const Metadata *flag = module.getModuleFlag("cf-protection-branch");
         has_endbr = flag && !mdconst::extract<ConstantInt>(flag)->isZero();
     }
-    void note();
     void function(const mv_record &record);
-    void defined(const GlobalVariable &sw);
+    void defined(GlobalVariable &variable);
     void finish();
 
 private:
@@ -56,15 +55,10 @@ private:
     raw_string_ostream out;
     Module &module;
     bool has_endbr;
-    unsigned n_records = 0, n_places = 0;
+    unsigned n_places = 0;
     std::vector<GlobalValue *> used; /* by the descriptors alone, as LLVM sees it */
     std::map<const Function *, unsigned> places;
 
-    void quoted(const std::string &s);
-    unsigned begin_record();
-    void end_record(unsigned n) { out << "\t.balign 8\n.Lmv_end" << n << ":\n"; }
-    void reference(const GlobalVariable &sw);
-    void switch_record(const GlobalVariable &sw, unsigned flags);
     void function_record(const mv_record &record);
     unsigned begin_place(Function &function);
     void body(Function &variant);
@@ -75,9 +69,10 @@ private:
 
 /* ---- text --------------------------------------------------------------------------- */
 
-void writer::quoted(const std::string &s)
+static std::string quoted(const std::string &s)
 {
-    out << '"';
+    std::string text = "\"";
+    raw_string_ostream out(text);
     for (unsigned char c : s)
         if (c == '"' || c == '\\')
             out << '\\' << c;
@@ -85,42 +80,30 @@ void writer::quoted(const std::string &s)
             out << format("\\%03o", c);
         else
             out << c;
-    out << '"';
+    return out.str() + '"';
 }
 
-/* A record is its size, then what is written until end_record(), padded to 8 bytes. */
-unsigned writer::begin_record()
+/* Another object's variable is in a slot of the GOT. */
+static std::string reference(const GlobalVariable &variable, uint64_t offset)
 {
-    unsigned n = n_records++;
-    out << "\t.balign 8\n.Lmv_record" << n << ":\n\t.long .Lmv_end" << n << "-.Lmv_record" << n << "\n";
-    return n;
+    std::string symbol = quoted(mv_symbol(variable));
+    return variable.isDSOLocal() ? symbol + "+" + std::to_string(offset) + "-." : symbol + "@GOTPCREL";
 }
 
-/* Another object's switch is in a slot of the GOT. */
-void writer::reference(const GlobalVariable &sw)
+static unsigned flags_of(const GlobalVariable &variable, const mv_switch &sw)
 {
-    out << "\t.long ";
-    quoted(mv_symbol(sw));
-    out << (sw.isDSOLocal() ? "-.\n" : "@GOTPCREL\n");
-}
-
-static unsigned flags_of(const GlobalVariable &variable)
-{
-    const mv_switch &sw = *mv_switch_of(&variable);
     return (sw.is_signed ? 1 : 0) | (sw.is_tracked ? 2 : 0) | (sw.is_bool ? 8 : 0) |
            (sw.is_constant ? 16 : 0) | (variable.isDSOLocal() ? 32 : 0);
 }
 
-void writer::switch_record(const GlobalVariable &variable, unsigned flags)
+std::string mv_switch_text(const GlobalVariable &variable, const mv_switch &sw, unsigned flags)
 {
-    const mv_switch &sw = *mv_switch_of(&variable);
-    unsigned n = begin_record();
-    out << "\t.byte " << sw.width << ", " << (flags_of(variable) | flags) << "\n\t.value 16\n";
-    reference(variable);
-    out << "\t.long 0\n\t.asciz ";
-    quoted(sw.name);
-    out << "\n";
-    end_record(n);
+    std::string text;
+    raw_string_ostream out(text);
+    out << "\t.balign 8\n\t.long " << alignTo(16 + sw.name.size() + 1, 8) << "\n\t.byte " << sw.width << ", "
+        << (flags_of(variable, sw) | flags) << "\n\t.value 16\n\t.long " << reference(variable, sw.offset) << ", "
+        << (variable.isDSOLocal() ? 0 : sw.offset) << "\n\t.asciz " << quoted(sw.name) << "\n\t.balign 8\n";
+    return out.str();
 }
 
 /* ---- code ----------------------------------------------------------------------------- */
@@ -132,15 +115,11 @@ unsigned writer::begin_place(Function &function)
     unsigned n = n_places++;
     function.setSection(name);
     used.push_back(&function);
-    out << "\t.pushsection ";
-    quoted(name);
-    if (function.hasComdat()) {
-        out << ",\"axG\",@progbits,";
-        quoted(function.getComdat()->getName().str());
-        out << ",comdat\n";
-    } else {
+    out << "\t.pushsection " << quoted(name);
+    if (function.hasComdat())
+        out << ",\"axG\",@progbits," << quoted(function.getComdat()->getName().str()) << ",comdat\n";
+    else
         out << ",\"ax\",@progbits\n";
-    }
     out << ".Lmv_at" << n << ":\n";
     return n;
 }
@@ -174,8 +153,9 @@ void writer::function_record(const mv_record &record)
     for (const mv_variant &v : record.variants)
         guards += count_guards(v);
     unsigned at = 24 + 16 * record.variants.size() + 24 * guards; /* of the names */
-    unsigned n = begin_record(), name_at = at + name.size() + 1;
-    out << "\t.value 0, " << at << ", " << record.variants.size() << ", " << guards << "\n\t.long .Lmv_body"
+    unsigned name_at = at + name.size() + 1;
+    out << "\t.balign 8\n.Lmv_record" << place << ":\n\t.long .Lmv_end" << place << "-.Lmv_record" << place
+        << "\n\t.value 0, " << at << ", " << record.variants.size() << ", " << guards << "\n\t.long .Lmv_body"
         << place << "-., .Lmv_body" << place << "+" << (has_endbr ? sizeof endbr_bytes : 0) << "-., 0\n";
     for (const mv_variant &v : record.variants) {
         unsigned there = places[v.body];
@@ -189,18 +169,13 @@ void writer::function_record(const mv_record &record)
             const GlobalVariable &sw = *record.switches[i];
             if (v.ranges[i].any)
                 continue;
-            reference(sw);
-            out << "\t.byte " << mv_switch_of(&sw)->width << ", " << flags_of(sw) << "\n\t.value 0\n\t.quad "
-                << v.ranges[i].low << ", " << v.ranges[i].high << "\n";
+            out << "\t.long " << reference(sw, 0) << "\n\t.byte " << mv_switch_of(&sw)->width << ", "
+                << flags_of(sw, *mv_switch_of(&sw)) << "\n\t.value 0\n\t.quad " << v.ranges[i].low << ", " << v.ranges[i].high << "\n";
         }
-    out << "\t.asciz ";
-    quoted(name);
-    for (const mv_variant &v : record.variants) {
-        out << "\n\t.asciz ";
-        quoted(mv_symbol(*v.body));
-    }
-    out << "\n";
-    end_record(n);
+    out << "\t.asciz " << quoted(name);
+    for (const mv_variant &v : record.variants)
+        out << "\n\t.asciz " << quoted(mv_symbol(*v.body));
+    out << "\n\t.balign 8\n.Lmv_end" << place << ":\n";
 }
 
 void writer::function(const mv_record &record)
@@ -210,15 +185,13 @@ void writer::function(const mv_record &record)
         body(*v.body);
     pad(generic);
     unsigned n = places[&generic] = begin_place(generic);
-    out << "\t.set .Lmv_body" << n << ", .Lmv_at" << n << "+(";
-    quoted(mv_symbol(generic));
-    out << "-.Lmv_at" << n << ")\n\t.pushsection multiverse_functions,\"ao?\",@progbits,.Lmv_at" << n << "\n";
+    out << "\t.set .Lmv_body" << n << ", .Lmv_at" << n << "+(" << quoted(mv_symbol(generic)) << "-.Lmv_at" << n << ")\n\t.pushsection multiverse_functions,\"ao?\",@progbits,.Lmv_at" << n << "\n";
     function_record(record);
     out << "\t.popsection\n";
     if (!record.switches.empty()) {
         out << "\t.pushsection multiverse_switches,\"ao?\",@progbits,.Lmv_at" << n << "\n";
         for (const GlobalVariable *sw : record.switches)
-            switch_record(*sw, 0);
+            out << mv_switch_text(*sw, *mv_switch_of(sw), 0);
         out << "\t.popsection\n";
     }
     out << "\t.popsection\n";
@@ -226,18 +199,28 @@ void writer::function(const mv_record &record)
 
 /* ---- what belongs to no code -------------------------------------------------------------- */
 
-void writer::defined(const GlobalVariable &sw)
+void writer::defined(GlobalVariable &variable)
 {
-    used.push_back(const_cast<GlobalVariable *>(&sw));
+    std::vector<mv_switch> switches = mv_constants_of(variable);
+    if (const mv_switch *sw = mv_switch_of(&variable))
+        switches.push_back(*sw);
+    if (switches.empty())
+        return;
+    used.push_back(&variable);
     out << "\t.pushsection multiverse_switches,\"ao\",@progbits,.Lmv_note\n";
-    switch_record(sw, 4);
+    for (const mv_switch &sw : switches)
+        out << mv_switch_text(variable, sw, 4);
     out << "\t.popsection\n";
 }
 
 /* Every unit has all three tables, if only empty ones: a shared object may not refer to a hidden
  * __start_ symbol that nothing defines, weak or not. */
-void writer::note()
+void mv_write_note(Module &module)
 {
+    std::string text;
+    raw_string_ostream out(text);
+    if (module.getModuleInlineAsm().find(".Lmv_note:") != std::string::npos)
+        return;
     out << "\t.pushsection .note.multiverse,\"a\",@note\n\t.balign 4\n.Lmv_note:\n"
            "\t.long 11, 28, 1\n\t.asciz \"Multiverse\"\n\t.balign 4\n\t.long 1\n";
     for (const char *table : {"functions", "callsites", "switches"})
@@ -249,27 +232,25 @@ void writer::note()
     for (const char *table : {"functions", "callsites", "switches"})
         out << "\t.pushsection multiverse_" << table << ",\"ao\",@progbits,.Lmv_note\n\t.balign "
             << (table[0] == 'c' ? 4 : 8) << "\n\t.popsection\n";
+    module.appendModuleInlineAsm(out.str());
 }
 
 void writer::finish()
 {
+    if (out.str().empty())
+        return;
+    mv_write_note(module);
     module.appendModuleInlineAsm(out.str());
     appendToCompilerUsed(module, used);
 }
 
 void mv_write_records(Module &module, const std::vector<mv_record> &records)
 {
-    std::vector<const GlobalVariable *> defined;
-    for (const GlobalVariable &variable : module.globals())
-        if (mv_switch_of(&variable) && !variable.isDeclarationForLinker())
-            defined.push_back(&variable);
-    if (records.empty() && defined.empty())
-        return;
     writer w(module);
-    w.note();
     for (const mv_record &record : records)
         w.function(record);
-    for (const GlobalVariable *sw : defined)
-        w.defined(*sw);
+    for (GlobalVariable &variable : module.globals())
+        if (!variable.isDeclarationForLinker())
+            w.defined(variable);
     w.finish();
 }

@@ -1,22 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
  * unit.cc: what a unit declares, by symbol, for the passes; and what is wrong with it.
- *
- * The passes come with the plugin: it enters its own file where -fpass-plugin= would.
  */
 #include "frontend.h"
 #include "multiverse.h"
 
-#include "clang/AST/ASTConsumer.h"
 #include "clang/AST/ASTContext.h"
 #include "clang/AST/Mangle.h"
+#include "clang/AST/RecordLayout.h"
 #include "clang/AST/RecursiveASTVisitor.h"
-#include "clang/Basic/Version.h"
-#include "clang/Frontend/CompilerInstance.h"
-#include "clang/Frontend/FrontendPluginRegistry.h"
-#include "llvm/Support/FileSystem.h"
 
-#include <dlfcn.h>
 #include <algorithm>
 #include <sstream>
 
@@ -42,6 +35,14 @@ const mv_switch *mv_switch_of(const llvm::GlobalVariable *variable)
     return it == switches.end() ? nullptr : &it->second;
 }
 
+const std::vector<mv_switch> &mv_constants_of(const llvm::GlobalVariable &variable)
+{
+    static const std::vector<mv_switch> none;
+    auto &constants = mv_the_unit().constants;
+    auto it = constants.find(mv_symbol(variable));
+    return it == constants.end() ? none : it->second;
+}
+
 const mv_point *mv_point_of(const llvm::Function &function)
 {
     auto &points = mv_the_unit().points;
@@ -55,15 +56,20 @@ const mv_point *mv_point_of(const llvm::Function &function)
 static bool words_of(const Decl *decl, std::vector<std::string> &words)
 {
     bool found = false;
-    for (const auto *a : decl->specific_attrs<AnnotateAttr>()) {
-        std::istringstream text(a->getAnnotation().str());
+    auto add = [&](StringRef attribute) {
+        std::istringstream text(attribute.str());
         std::string word;
         if (!(text >> word) || word != MV_ANNOTATION)
-            continue;
+            return;
         found = true;
         while (text >> word)
             words.push_back(word);
-    }
+    };
+    for (const auto *a : decl->specific_attrs<AnnotateAttr>())
+        add(a->getAnnotation());
+    for (const auto *a : decl->specific_attrs<SuppressAttr>())
+        for (StringRef argument : a->diagnosticIdentifiers())
+            add(argument);
     return found;
 }
 
@@ -82,6 +88,7 @@ public:
 
     bool shouldVisitTemplateInstantiations() const { return true; }
     bool VisitVarDecl(VarDecl *decl);
+    bool VisitFieldDecl(FieldDecl *decl);
     bool VisitFunctionDecl(FunctionDecl *decl);
     void finish();
 
@@ -89,17 +96,22 @@ private:
     ASTContext &context;
     DiagnosticsEngine &to;
     ASTNameGenerator names;
+    std::set<const FieldDecl *> members; /* that are constants */
+    std::vector<const VarDecl *> objects; /* that may have some */
     std::set<const Decl *> seen; /* a template's specialisations come twice */
 
-    bool type_is_good(const VarDecl *decl, bool is_constant);
-    bool is_changed_at_run_time(const VarDecl *decl);
+    bool type_is_good(const DeclaratorDecl *decl, bool is_constant);
+    bool is_changed_at_run_time(const DeclaratorDecl *decl);
+    mv_switch switch_of(const DeclaratorDecl *decl, const std::vector<std::string> &words);
+    void warn_of_constant(const DeclaratorDecl *decl);
+    void constants_in(const RecordDecl *type, uint64_t offset, const std::string &name, std::vector<mv_switch> &out);
     void values_of(const VarDecl *decl, const std::vector<std::string> &words, mv_switch &out);
     void enumerators_of(const EnumDecl *type, mv_switch &out);
 };
 
 } // namespace
 
-bool visitor::is_changed_at_run_time(const VarDecl *decl)
+bool visitor::is_changed_at_run_time(const DeclaratorDecl *decl)
 {
     QualType type = decl->getType();
     if (type.isVolatileQualified())
@@ -110,13 +122,14 @@ bool visitor::is_changed_at_run_time(const VarDecl *decl)
     return !type.isVolatileQualified() && !type.isConstQualified();
 }
 
-bool visitor::type_is_good(const VarDecl *decl, bool is_constant)
+bool visitor::type_is_good(const DeclaratorDecl *decl, bool is_constant)
 {
     QualType type = decl->getType().getCanonicalType();
     SourceLocation at = decl->getLocation();
-    if (decl->getTLSKind() != VarDecl::TLS_None) {
+    auto *variable = dyn_cast<VarDecl>(decl);
+    if (variable && variable->getTLSKind() != VarDecl::TLS_None) {
         mv_error(to, at, "variable %0 cannot be 'multiverse': it is thread-local") << decl;
-    } else if (decl->getStorageClass() == SC_Register) {
+    } else if (variable && variable->getStorageClass() == SC_Register) {
         mv_error(to, at, "variable %0 cannot be 'multiverse': it is a register") << decl;
     } else if (type->isAtomicType()) {
         mv_error(to, at, "variable %0 cannot be 'multiverse': it is '_Atomic'") << decl;
@@ -170,20 +183,14 @@ void visitor::enumerators_of(const EnumDecl *type, mv_switch &out)
     }
 }
 
-bool visitor::VisitVarDecl(VarDecl *decl)
+static bool says(const std::vector<std::string> &words, const char *word)
 {
-    std::vector<std::string> words;
-    if (decl != decl->getMostRecentDecl() || decl->getType()->isDependentType() ||
-        decl->getDeclContext()->isDependentContext() || decl->getDescribedVarTemplate() ||
-        !words_of(decl, words) || !seen.insert(decl).second)
-        return true;
-    auto says = [&](const char *word) {
-        return std::find(words.begin(), words.end(), word) != words.end();
-    };
+    return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+mv_switch visitor::switch_of(const DeclaratorDecl *decl, const std::vector<std::string> &words)
+{
     mv_switch out;
-    out.is_constant = says("constant");
-    if (!type_is_good(decl, out.is_constant))
-        return true;
     QualType type = decl->getType().getCanonicalType();
     auto *enumeration = type->getAs<EnumType>();
     QualType plain = enumeration ? enumeration->getDecl()->getIntegerType() : type;
@@ -191,16 +198,78 @@ bool visitor::VisitVarDecl(VarDecl *decl)
     out.width = context.getTypeSize(type) / 8;
     out.is_signed = plain->isSignedIntegerType();
     out.is_bool = plain->isBooleanType();
-    out.is_tracked = says("tracked");
+    out.is_tracked = says(words, "tracked");
+    out.is_constant = says(words, "constant");
+    return out;
+}
+
+void visitor::warn_of_constant(const DeclaratorDecl *decl)
+{
+    mv_warning(to, decl->getLocation(), "the reads of %0 stay reads: clang's plugin makes no immediates of "
+               "what is multiverse(\"constant\")") << decl;
+}
+
+/* Those of an object of this type: its own members, and those of members and bases. */
+void visitor::constants_in(const RecordDecl *type, uint64_t offset, const std::string &name,
+                           std::vector<mv_switch> &out)
+{
+    if (!type || type->isUnion() || !type->isCompleteDefinition() || type->isInvalidDecl())
+        return;
+    const ASTRecordLayout &layout = context.getASTRecordLayout(type);
+    if (auto *with_bases = dyn_cast<CXXRecordDecl>(type))
+        for (const CXXBaseSpecifier &base : with_bases->bases())
+            if (auto *record = base.isVirtual() ? nullptr : base.getType()->getAsCXXRecordDecl())
+                constants_in(record, offset + layout.getBaseClassOffset(record).getQuantity(), name, out);
+    for (const FieldDecl *field : type->fields()) {
+        std::vector<std::string> words;
+        uint64_t at = offset + layout.getFieldOffset(field->getFieldIndex()) / 8;
+        std::string full = name + (field->getDeclName() ? "." + field->getNameAsString() : "");
+        constants_in(field->getType()->getAsRecordDecl(), at, full, out);
+        if (!members.count(field->getCanonicalDecl()) || !words_of(field, words))
+            continue;
+        mv_switch member = switch_of(field, words);
+        member.name = full;
+        member.offset = at;
+        out.push_back(member);
+    }
+}
+
+/* attributes.cc lets constants pass only. */
+bool visitor::VisitFieldDecl(FieldDecl *decl)
+{
+    std::vector<std::string> words;
+    if (decl->getType()->isDependentType() || decl->getDeclContext()->isDependentContext() ||
+        !words_of(decl, words) || !seen.insert(decl).second || !type_is_good(decl, true))
+        return true;
+    members.insert(decl);
+    warn_of_constant(decl);
+    return true;
+}
+
+bool visitor::VisitVarDecl(VarDecl *decl)
+{
+    std::vector<std::string> words;
+    if (decl != decl->getMostRecentDecl() || decl->getType()->isDependentType() ||
+        decl->getDeclContext()->isDependentContext() || decl->getDescribedVarTemplate())
+        return true;
+    if (decl->getType()->isRecordType() && decl->hasGlobalStorage() && !decl->isLocalVarDecl())
+        objects.push_back(decl);
+    if (!words_of(decl, words) || !seen.insert(decl).second || !type_is_good(decl, says(words, "constant")))
+        return true;
+    std::string symbol = names.getName(decl);
+    mv_switch out = switch_of(decl, words);
+    if (out.is_constant) {
+        warn_of_constant(decl);
+        mv_the_unit().constants[symbol] = {out};
+        return true;
+    }
     values_of(decl, words, out);
+    auto *enumeration = decl->getType().getCanonicalType()->getAs<EnumType>();
     if (out.values.empty() && enumeration)
         enumerators_of(enumeration->getDecl(), out);
     if (out.values.empty() && out.is_bool)
         out.values = {mv_value_of({0, 0}, {0, 1}), mv_value_of({1, 1}, {0, 1})};
-    if (out.is_constant)
-        mv_warning(to, decl->getLocation(), "the reads of %0 stay reads: clang's plugin makes no "
-                   "immediates of what is multiverse(\"constant\")") << decl;
-    mv_the_unit().switches[names.getName(decl)] = out;
+    mv_the_unit().switches[symbol] = out;
     return true;
 }
 
@@ -243,106 +312,24 @@ bool visitor::VisitFunctionDecl(FunctionDecl *decl)
 /* An alias is as much of a variation point as what it names. */
 void visitor::finish()
 {
+    for (const VarDecl *decl : objects) {
+        std::vector<mv_switch> found;
+        QualType type = decl->getType();
+        if (!type.isConstQualified() && !type.isVolatileQualified() && decl->getTLSKind() == VarDecl::TLS_None)
+            constants_in(type->getAsRecordDecl(), 0, decl->getQualifiedNameAsString(), found);
+        if (!found.empty())
+            mv_the_unit().constants[names.getName(decl)] = found;
+    }
     for (const FunctionDecl *decl : aliases)
         if (!mv_the_unit().points.count(decl->getAttr<AliasAttr>()->getAliasee().str()))
             mv_warning(to, decl->getLocation(), "attribute 'multiverse' ignored: %0 is an alias of a "
                        "function without it") << decl;
 }
 
-/* ---- the plugin ---------------------------------------------------------------------------- */
-
-namespace {
-
-class consumer : public ASTConsumer {
-public:
-    consumer(CompilerInstance &compiler) : compiler(compiler) {}
-
-    void HandleTranslationUnit(ASTContext &context) override
-    {
-        visitor v(context);
-        v.TraverseDecl(context.getTranslationUnitDecl());
-        v.finish();
-        mv_unit &unit = mv_the_unit();
-        DiagnosticsEngine &to = context.getDiagnostics();
-        std::string why = obstacle();
-        if (!why.empty() && !(unit.switches.empty() && unit.points.empty())) {
-            mv_warning(to, {}, "this unit is not multiversed: %0") << why;
-            unit.switches.clear();
-            unit.points.clear();
-        }
-        auto places = v.places;
-        unit.warn = [&to, places](const llvm::Function &f, const std::string &text) {
-            mv_warning(to, places.at(mv_symbol(f)), "%0") << text;
-        };
-        unit.remark = [&to, places](const llvm::Function &f, const std::string &text) {
-            to.Report(places.at(mv_symbol(f)), to.getCustomDiagID(DiagnosticsEngine::Remark, "%0")) << text;
-        };
-    }
-
-private:
-    CompilerInstance &compiler;
-
-    std::string obstacle() const
-    {
-        const CodeGenOptions &options = compiler.getCodeGenOpts();
-        return options.PrepareForLTO || options.PrepareForThinLTO ? "clang's plugin cannot see through -flto"
-               : options.LegacyPassManager ? "clang's plugin needs the new pass manager"
-               : options.CodeModel == "large" ? "descriptors do not reach through the large code model"
-                                              : "";
-    }
-};
-
-class action : public PluginASTAction {
-public:
-    ActionType getActionType() override { return AddBeforeMainAction; }
-
-    std::unique_ptr<ASTConsumer> CreateASTConsumer(CompilerInstance &compiler, StringRef) override
-    {
-        Dl_info self;
-        auto &plugins = compiler.getCodeGenOpts().PassPlugins;
-        bool differ = dladdr((void *)mv_the_unit, &self);
-        for (const std::string &other : plugins) /* the same one, by -fpass-plugin= */
-            differ &= !llvm::sys::fs::equivalent(other, self.dli_fname);
-        if (differ)
-            plugins.push_back(self.dli_fname);
-        return std::make_unique<consumer>(compiler);
-    }
-
-    bool ParseArgs(const CompilerInstance &compiler, const std::vector<std::string> &arguments) override
-    {
-        DiagnosticsEngine &to = compiler.getDiagnostics();
-        if (getClangFullVersion().find(CLANG_VERSION_STRING) == std::string::npos) {
-            mv_error(to, {}, "the multiverse plugin was built for clang %0, this is %1")
-                << CLANG_VERSION_STRING << getClangFullVersion();
-            return false;
-        }
-        for (const std::string &argument : arguments)
-            if (!read_option(to, argument))
-                return false;
-        return true;
-    }
-
-private:
-    static bool read_option(DiagnosticsEngine &to, llvm::StringRef argument)
-    {
-        mv_unit &unit = mv_the_unit();
-        if (argument == "verbose") {
-            unit.verbose = true;
-            return true;
-        }
-        if (!argument.consume_front("max-variants=")) {
-            mv_error(to, {}, "unknown option -fplugin-arg-multiverse-%0; known are max-variants= and verbose")
-                << argument;
-            return false;
-        }
-        if (!argument.getAsInteger(10, unit.max_variants) && unit.max_variants <= 512)
-            return true;
-        mv_error(to, {}, "-fplugin-arg-multiverse-max-variants=%0 is not a number from 0 to 512") << argument;
-        return false;
-    }
-};
-
-} // namespace
-
-static FrontendPluginRegistry::Add<action> registered("multiverse", "variants of functions for the "
-                                                      "values of configuration switches");
+std::map<std::string, SourceLocation> mv_declare(ASTContext &context)
+{
+    visitor v(context);
+    v.TraverseDecl(context.getTranslationUnitDecl());
+    v.finish();
+    return v.places;
+}

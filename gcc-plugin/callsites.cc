@@ -213,9 +213,10 @@ void mv_record_sites(function *fun)
     if (mv_is_large_model())
         return;
     std::map<tree, std::string> seen;
+    bool is_init = mv_is_init_code(fun->decl);
     for (rtx_insn *insn = get_insns(), *next; insn; insn = next) {
         next = NEXT_INSN(insn);
-        if (CALL_P(insn))
+        if (CALL_P(insn) && !is_init)
             record_call(insn);
         else if (JUMP_P(insn))
             record_inline(insn);
@@ -223,7 +224,7 @@ void mv_record_sites(function *fun)
             record_read(insn, seen);
     }
     record_loads();
-    if (mv_is_function(fun->decl))
+    if (mv_is_function(fun->decl) && !is_init)
         pad_entry(fun->decl);
     if (lookup_attribute(MV_ATTR_VARIANT, DECL_ATTRIBUTES(fun->decl)))
         measure(fun->decl);

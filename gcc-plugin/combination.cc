@@ -66,10 +66,11 @@ static bool is_of_sanitizer(gimple *stmt)
     return false;
 }
 
-/* Whether an address in this statement is only compared, and told to sanitizers: nobody writes there. */
+/* Whether an address in this statement is only compared, told to sanitizers, and read: nobody writes there. */
 static bool only_checks_address(gimple *stmt, unsigned depth = 0)
 {
-    if (gimple_code(stmt) == GIMPLE_COND || is_gimple_debug(stmt) || is_of_sanitizer(stmt))
+    if (gimple_code(stmt) == GIMPLE_COND || is_gimple_debug(stmt) || is_of_sanitizer(stmt) ||
+        mv_load_of_switch(stmt) || mv_load_of_constant(stmt))
         return true;
     gassign *assign = dyn_cast<gassign *>(stmt);
     if (depth > 12 || !assign || gimple_vuse(assign) || TREE_CODE(gimple_assign_lhs(assign)) != SSA_NAME)

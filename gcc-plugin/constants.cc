@@ -100,6 +100,8 @@ void mv_mark_reads(function *fun)
     std::vector<std::pair<gimple *, tree>> loads;
     basic_block bb;
     unrecorded.clear();
+    if (mv_is_init_code(fun->decl))
+        return;
     FOR_EACH_BB_FN(bb, fun)
         for (gimple_stmt_iterator gsi = gsi_start_bb(bb); !gsi_end_p(gsi); gsi_next(&gsi))
             if (tree sw = mv_load_of_constant(gsi_stmt(gsi)))

@@ -10,6 +10,10 @@
  *
  * `body` leads to this unit's own definition: an equated local label, which a
  * definition of the same name elsewhere cannot take over.
+ *
+ * A kernel (-mcmodel=kernel) has no GOT: everything is named by its distance, that of a module's unit to the
+ * kernel and to other modules also.  It has no notes either, its linker scripts say where the tables are; and
+ * its sections are merged by `ld -r`, so they are linked to none.
  */
 #include "multiverse.h"
 
@@ -32,6 +36,30 @@ static std::string format(const char *fmt, ...)
 bool mv_is_large_model()
 {
     return ix86_cmodel == CM_LARGE || ix86_cmodel == CM_LARGE_PIC;
+}
+
+static bool is_kernel_model()
+{
+    return ix86_cmodel == CM_KERNEL;
+}
+
+bool mv_is_init_code(tree fndecl)
+{
+    const char *name = is_kernel_model() ? DECL_SECTION_NAME(fndecl) : nullptr;
+    if (!name)
+        return false;
+    for (const char *prefix : {".init.", ".exit.", ".meminit.", ".memexit.", ".head."})
+        if (!strncmp(name, prefix, strlen(prefix)))
+            return true;
+    return false;
+}
+
+/* The head of a table's part for what is in the section of `anchor`, and goes with it. */
+static std::string push_table(const char *table, const std::string &anchor)
+{
+    if (is_kernel_model())
+        return format("\t.pushsection multiverse_%s,\"a\",@progbits\n", table);
+    return format("\t.pushsection multiverse_%s,\"ao?\",@progbits,", table) + anchor + "\n";
 }
 
 void mv_note_needed()
@@ -66,6 +94,8 @@ static bool is_near(tree decl)
 {
     HOST_WIDE_INT offset;
     decl = mv_variable_of(decl, &offset);
+    if (is_kernel_model())
+        return true;
     if (!targetm.binds_local_p(decl))
         return false;
     if (VAR_P(decl) || !TREE_PUBLIC(decl) || DECL_VISIBILITY(decl) != VISIBILITY_DEFAULT)
@@ -188,7 +218,7 @@ std::string mv_function_text(tree fndecl, const mv_record *record, const std::st
 {
     std::string body = mv_label("body", fndecl);
     std::string s = "\t.set " + body + ", " + mv_symbol(fndecl) + "\n";
-    s += "\t.pushsection multiverse_functions,\"ao?\",@progbits," + anchor + "\n";
+    s += push_table("functions", anchor);
     s += record_text(mv_display_name(fndecl), body, pad, 0, "0", record);
     s += "\t.popsection\n";
     if (record)
@@ -202,21 +232,21 @@ std::string mv_switches_text(const std::vector<tree> &switches, const std::strin
     std::string s;
     for (tree sw : switches)
         s += switch_text(sw, 0);
-    return s.empty() ? s : "\t.pushsection multiverse_switches,\"ao?\",@progbits," + anchor + "\n" + s +
+    return s.empty() ? s : push_table("switches", anchor) + s +
                                "\t.popsection\n";
 }
 
 std::string mv_constant_text(tree sw, const std::string &label, bool unrecorded, const std::string &anchor)
 {
     mv_note_needed();
-    return "\t.pushsection multiverse_switches,\"ao?\",@progbits," + anchor + "\n\t.balign 8\n" + label +
+    return push_table("switches", anchor) + "\t.balign 8\n" + label +
            ":\n" + switch_text(sw, unrecorded ? 64 : 0) + "\t.popsection\n";
 }
 
 std::string mv_inline_record_text(tree fndecl, const mv_record &record, const std::string &generic,
                                   const std::string &site, bool branches, const std::string &anchor)
 {
-    return "\t.pushsection multiverse_functions,\"ao?\",@progbits," + anchor + "\n" +
+    return push_table("functions", anchor) +
            record_text(mv_display_name(fndecl), generic, site, (is_near(fndecl) ? 6 : 4) | (branches ? 8 : 0),
                        reference(fndecl), &record) +
            "\t.popsection\n";
@@ -230,8 +260,7 @@ std::string mv_callsite_text(const std::string &label, tree what, const std::str
 {
     mv_note_needed();
     std::string named = slot_offset(what) == "0" ? reference(what) : record + "-.";
-    return "\t.pushsection multiverse_callsites,\"ao?\",@progbits," + anchor +
-           "\n\t.balign 4\n\t.long " + label + "-., " + named + "\n\t.popsection\n";
+    return push_table("callsites", anchor) + "\t.balign 4\n\t.long " + label + "-., " + named + "\n\t.popsection\n";
 }
 
 /* ---- stubs of function pointers ------------------------------------------------------ */
@@ -270,7 +299,7 @@ static std::string stub_text(tree stub, tree pointer)
     if (dwarf2out_do_cfi_asm())
         s += "\t.cfi_endproc\n";
     s += "\t.size " + name + ", .-" + name + "\n";
-    s += "\t.pushsection multiverse_functions,\"ao?\",@progbits," + pad + "\n";
+    s += push_table("functions", pad);
     s += record_text(mv_display_name(pointer), pad, pad, is_near(pointer) ? 3 : 1, reference(pointer),
                      nullptr);
     s += "\t.popsection\n";
@@ -301,6 +330,8 @@ static std::string note_text()
 static std::string defined_switch(varpool_node *node, tree sw)
 {
     std::string s = "\t.section multiverse_switches,\"a";
+    if (is_kernel_model())
+        return s + "\",@progbits\n" + switch_text(sw, 4);
     tree group = node->get_comdat_group();
     if (group)
         s += std::string("Go\",@progbits,.Lmv_note,") + IDENTIFIER_POINTER(group) + ",comdat\n";
@@ -337,6 +368,7 @@ void mv_finish_unit()
     }
     if (!note_needed)
         return;
-    s += note_text();
+    if (!is_kernel_model())
+        s += note_text();
     fputs(s.c_str(), asm_out_file);
 }

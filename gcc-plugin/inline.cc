@@ -217,7 +217,7 @@ static void expand_in(cgraph_node *node)
     unsigned unasked = 0;
     basic_block bb;
     if (!mv_may_inline(node->decl) || !gimple_in_ssa_p(fun) || fun->calls_setjmp ||
-        fun->has_nonlocal_label || lookup_attribute("naked", DECL_ATTRIBUTES(node->decl)))
+        fun->has_nonlocal_label || mv_is_init_code(node->decl) || lookup_attribute("naked", DECL_ATTRIBUTES(node->decl)))
         return;
     push_cfun(fun);
     FOR_EACH_BB_FN(bb, fun)

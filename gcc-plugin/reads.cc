@@ -4,6 +4,13 @@
  */
 #include "multiverse.h"
 
+/* What a pointer was assigned: UBSan reads a bool through one, and at -O0 nothing puts the address back. */
+static tree address_in(tree pointer)
+{
+    gimple *def = TREE_CODE(pointer) == SSA_NAME ? SSA_NAME_DEF_STMT(pointer) : NULL;
+    return def && gimple_assign_single_p(def) ? gimple_assign_rhs1(def) : pointer;
+}
+
 /* The switch or constant that a memory operand reads as a whole, or NULL_TREE. */
 static tree read_by_ref(tree ref)
 {
@@ -18,11 +25,10 @@ static tree read_by_ref(tree ref)
         return member;
     if (TREE_CODE(ref) == VIEW_CONVERT_EXPR)
         return read_by_ref(TREE_OPERAND(ref, 0));
-    if (TREE_CODE(ref) != MEM_REF || TREE_CODE(TREE_OPERAND(ref, 0)) != ADDR_EXPR ||
-        !integer_zerop(TREE_OPERAND(ref, 1)))
+    if (TREE_CODE(ref) != MEM_REF || !integer_zerop(TREE_OPERAND(ref, 1)))
         return NULL_TREE;
-    tree decl = TREE_OPERAND(TREE_OPERAND(ref, 0), 0);
-    if (!VAR_P(decl) || !mv_is_switch(decl) ||
+    tree decl = mv_decl_at(address_in(TREE_OPERAND(ref, 0)));
+    if (!decl || !VAR_P(decl) || !mv_is_switch(decl) ||
         int_size_in_bytes(type) != int_size_in_bytes(TREE_TYPE(decl)))
         return NULL_TREE;
     return decl;

@@ -14,13 +14,14 @@ in_namespace() {
 # make_scratch: $scratch, a folder that goes at the end, with all that is mounted in it.
 make_scratch() {
     scratch=$(mktemp -d "${TMPDIR:-/tmp}/mvld-fresh.XXXXXX")
-    trap 'cd /; for at in "$scratch"/*/; do umount -R "$at" 2>/dev/null || true; done
+    trap 'cd /; for at in "$scratch"/*/{proc,dev,}; do umount -R "$at" 2>/dev/null || true; done
           rm -rf --one-file-system "$scratch"' EXIT
 }
 
-# bare_debian ROOT: makes it there.
+# bare_debian ROOT [plain]: makes it there.  A plain one is no mount point, so nothing inside can make a mount
+# namespace; it has /proc and /dev, without which no compiler or shell works.
 bare_debian() {
-    local root=$1 base=${MVLD_FRESH_BASE-}
+    local root=$1 plain=${2-} base=${MVLD_FRESH_BASE-}
     if [ -n "$base" ] && [ -d "$base/usr" ]; then
         echo "==> Copying the bare Debian from $base"
         cp -a "$base" "$root"
@@ -30,9 +31,8 @@ bare_debian() {
         [ -z "$base" ] || cp -a "$root" "$base"
     fi
     # A mount point of its own, so that programs inside may make mount namespaces.
-    mount --bind "$root" "$root"
+    [ "$plain" ] || { mount --bind "$root" "$root"; mount -t sysfs sysfs "$root/sys"; }
     mount -t proc proc "$root/proc"
-    mount -t sysfs sysfs "$root/sys"
     mount --rbind /dev "$root/dev"
 }
 
@@ -40,6 +40,6 @@ bare_debian() {
 inside() {
     local root=$1
     shift
-    chroot "$root" env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin TERM=dumb CI=true \
+    chroot "$root" env -i HOME=/root PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin TERM=dumb CI=true \
         DEBIAN_FRONTEND=noninteractive "$@"
 }

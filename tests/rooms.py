@@ -16,10 +16,10 @@ from collections import Counter
 from pathlib import Path
 
 ORDER = """include
-    rimf/base rimf/elf rimf/x86 rimf/patch rimf/analysis rimf/image rimf/moved rimf/store rimf/realise
+    rimf/base rimf/elf rimf/x86 rimf/patch rimf/analysis rimf/image rimf/moved rimf/code rimf/store rimf/realise
     rimf/analyze
     loader/process loader/config loader/manager loader/place loader/host loader/caller loader/store loader/start
-    passes tools/common tools""".split()
+    passes kernel tools/common tools""".split()
 # What a room may use of those before it, where that is not all of them.
 ONLY = {
     "rimf/analyze": {"include", "rimf/base", "rimf/elf", "rimf/x86", "rimf/analysis"},
@@ -31,6 +31,8 @@ ONLY = {
     "passes/multiverse/library": {"include", "rimf/base", "rimf/elf", "rimf/image", "passes/multiverse/site",
                                   "passes/multiverse/engine"},
     "passes/multiverse/engine": {"include", "rimf/base", "passes/multiverse/site"},
+    "kernel/core": {"include", "rimf/base", "passes/multiverse/site", "passes/multiverse/engine"},
+    "kernel/linux": {"include", "kernel/core"},
 }
 SHARED = {"loader/loader.h", "loader/entry.h", "loader/entry.S"}
 NOBODYS = {"loader/host/linkage.c"}  # it has the host loader's symbols, for linkers to read

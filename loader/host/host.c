@@ -5,6 +5,8 @@
  * Once mvld is installed in the place of ld.so, the host loader lies beside it
  * under a diverted name, which is therefore looked at first; last by a program
  * that names another loader than the usual one, because then mvld is that one.
+ * Where mvld is mounted over ld.so, for a unit of systemd's (tools/enable/unit.c),
+ * ld.so is mounted over an empty file of ours, which is looked at behind both.
  * Whatever is found must not be mvld itself, of this or another version: that
  * would load itself for ever, so every mvld carries a note by which it is known.
  *
@@ -161,10 +163,7 @@ static void leave_room(const struct rimf_sys *sys, const struct host *host,
         sys_munmap(sys, from, host->end - from);
 }
 
-/* One segment in its place: file part, cleared rest of its last page,
- * zero pages. */
-static int map_segment(const struct rimf_sys *sys, const struct host *host, const Elf64_Phdr *ph,
-                       int mapped)
+int host_map_segment(const struct rimf_sys *sys, const struct host *host, const Elf64_Phdr *ph, int mapped)
 {
     uintptr_t start = rimf_page_down(host->bias + ph->p_vaddr);
     uintptr_t file_end = host->bias + ph->p_vaddr + ph->p_filesz;
@@ -264,7 +263,7 @@ int host_map(const struct rimf_sys *sys, struct host *host, struct arena *arena)
     leave_room(sys, host, first, align);
     for (const Elf64_Phdr *p = first; !err && p < ph + host->phnum; p++)
         if (p->p_type == PT_LOAD)
-            err = map_segment(sys, host, p, p == first && align == RIMF_PAGE);
+            err = host_map_segment(sys, host, p, p == first && align == RIMF_PAGE);
     if (err) {
         sys_munmap(sys, host->start, span);
         return err;
@@ -290,6 +289,7 @@ static size_t list_candidates(const struct loader *l, const char **candidates)
         candidates[n++] = HOST_LOADER_DIVERTED;
         candidates[n++] = HOST_LOADER;
     }
+    candidates[n++] = HOST_LOADER_MOUNTED;
     return n;
 }
 

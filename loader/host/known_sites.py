@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""known_sites.py HEADER STUBS HOST_LOADER...: places in a host loader's code, as C tables, and
-code that stands in for some of them.
+"""known_sites.py BUILD_ID HEADER STUBS HOST_LOADER...: which host loader mvld is built beside (its build-id),
+places in its code, as C tables, and code that stands in for some of them.
 
 host/text.c looks for calls of mmap in all of the host loader's code.  For the first
 of these files that is there (and is not mvld itself) the answer is known
@@ -174,14 +174,14 @@ def c_table(kind, name, words, nothing="0"):
     return f"static const {kind} {name}[] = {{{', '.join(words) or nothing}}};\n"
 
 
-known = next(filter(None, (look(path) for path in map(Path, sys.argv[3:]) if path.is_file())),
+known = next(filter(None, (look(path) for path in map(Path, sys.argv[4:]) if path.is_file())),
              (b"", [], []))
-Path(sys.argv[1]).write_text(
-    c_table("uint8_t", "known_build_id", map(str, known[0])) +
+Path(sys.argv[1]).write_text(c_table("uint8_t", "known_build_id", map(str, known[0])))
+Path(sys.argv[2]).write_text(
     c_table("uint32_t", "known_sites", map(hex, known[1])) +
     c_table("struct question", "known_questions",
             [f"{{{at:#x}, {len(before)}, {int(again)}}}" for at, before, again in known[2]],
             "{0, 0, 0}"))
 # entry.S has the macro.
-Path(sys.argv[2]).write_text("".join(f"    cpuid_stub {i}, {', '.join(map(hex, before))}\n"
+Path(sys.argv[3]).write_text("".join(f"    cpuid_stub {i}, {', '.join(map(hex, before))}\n"
                                      for i, (_, before, _) in enumerate(known[2])))

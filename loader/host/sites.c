@@ -21,6 +21,7 @@
  */
 #include "loader/loader.h"
 
+#include "known_build_id.h"
 #include "known_sites.h"
 
 static const uint8_t site[7] = {0xb8, 0x09, 0x00, 0x00, 0x00, 0x0f, 0x05};

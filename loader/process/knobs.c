@@ -7,6 +7,7 @@
  *   MVLD_DEBUG_OUTPUT=file       say it in file.PID
  *   MVLD_HOST_LOADER=path        the host loader
  *   MVLD_SNAPSHOT=1              write the snapshot of the program (`mvld build`), exit
+ *   MVLD_SNAPSHOT=check          say whether a snapshot is applied (`mvld build --check`), exit
  *   MVLD_SNAPSHOT=run            write it, run, and learn what comes by dlopen
  *
  * Under AT_SECURE none of them counts, and all are taken out of the environment.
@@ -176,7 +177,9 @@ void knobs_read(struct loader *l)
             } else if ((rest = rimf_after(s, "_DEBUG_OUTPUT="))) {
                 output = rest;
             } else if ((rest = rimf_after(s, "_SNAPSHOT="))) {
-                knobs->snapshot = rimf_streq(rest, "run")     ? SNAPSHOT_RUN
+                knobs->check = rimf_streq(rest, "check");
+                knobs->snapshot = knobs->check                ? SNAPSHOT_NOT
+                                  : rimf_streq(rest, "run")   ? SNAPSHOT_RUN
                                   : rimf_streq(rest, "ready") ? SNAPSHOT_READY
                                   : *rest                     ? SNAPSHOT_START
                                                               : SNAPSHOT_NOT;

@@ -22,6 +22,7 @@ enum snapshot_asked {
 struct knobs {
     int off;                /* MVLD=off */
     enum snapshot_asked snapshot; /* MVLD_SNAPSHOT */
+    int check;              /* MVLD_SNAPSHOT=check: say whether one is applied, and exit */
     int trace;              /* the program will be listed, not run (ldd) */
     const char *host;       /* MVLD_HOST_LOADER */
     char *preload;          /* the user's "LD_PRELOAD=…", or NULL */

@@ -15,6 +15,8 @@
  * MVLD_SNAPSHOT=1 (`mvld build`) writes and exits: no constructor of the program runs.
  * MVLD_SNAPSHOT=ready (`mvld build --ready`) does so with ready code alone, for starts without a snapshot.
  * MVLD_SNAPSHOT=run (`mvld build --run`) is `learn` for one run.
+ * MVLD_SNAPSHOT=check (`mvld build --check`) writes nothing: an ordinary start goes as far as a snapshot is
+ * applied or not, says which or why not, and exits.  No constructor of the program runs.
  */
 #include "loader/store/plan.h"
 
@@ -35,11 +37,13 @@ static void say_unplaced(const struct loader *l, const struct manifest *m)
                      m->names + m->objects[i].name);
 }
 
-static void say_not_applied(const struct loader *l, const char *folder,
-                           const struct mvld_object *object, const char *why)
+/* `name`, when it is not NULL, is the file on which it fails. */
+static void say_not_applied(struct loader *l, const char *folder, const char *name, const char *why)
 {
-    rimf_log(&l->log, MVLD_LOG_FILES, "snapshot %s: not applied: %s%s%s", folder,
-             object ? object->name : "", object ? ": " : "", why);
+    rimf_log(&l->log, MVLD_LOG_FILES, "snapshot %s: not applied: %s%s%s", folder, name ? name : "", name ? ": " : "",
+             why);
+    if (l->knobs.check)
+        rimf_format(l->refusal, sizeof l->refusal, "%s%s%s", name ? name : "", name ? ": " : "", why);
 }
 
 /* Maps the snapshot of that place as l->snapshot.  Its folder stays open until the snapshot is applied or
@@ -61,7 +65,7 @@ static int take_manifest(struct loader *l, const struct store_place *place)
         return 0;
     why = manifest_other_read(&found->file.view, l->sys);
     if (why)
-        rimf_log(&l->log, MVLD_LOG_FILES, "snapshot %s: not applied: %s: it is another file", place->folder, why);
+        say_not_applied(l, place->folder, why, "it is another file");
     else
         found->folder = rimf_heap_copy(&l->heap, place->folder);
     if (!found->folder)
@@ -194,7 +198,7 @@ static int apply_found(struct loader *l, const struct store_plan *plan)
     long texts = rimf_manifest_apply(l->image, file, store_made_by(l->snapshot.pipeline), &why, &object);
 
     if (texts < 0) {
-        say_not_applied(l, l->snapshot.folder, object, why);
+        say_not_applied(l, l->snapshot.folder, object ? object->name : NULL, why);
     } else {
         file->laid.led = 0; /* they stay led */
         file->laid.end_text = file->laid.first_text;
@@ -239,7 +243,7 @@ static struct store_plan plan_images(struct loader *l, const char *miss)
     /* Distances are the same each time only where we choose them.  Who starts a program with
      * more rights than their own does not make it write. */
     int may = n && l->arena.end && !l->block.secure;
-    int wanted = may && (l->knobs.snapshot || learn || rimf_streq(miss, "build"));
+    int wanted = may && !l->knobs.check && (l->knobs.snapshot || learn || rimf_streq(miss, "build"));
 
     return (struct store_plan){
         .passes = n,
@@ -323,6 +327,21 @@ static void begin(struct loader *l, struct store_plan *plan, size_t n)
         pipeline_makers(l->pipeline, n, plan->made);
 }
 
+static const char as_is[] = "libraries lie where the kernel puts them (placement)";
+
+static __attribute__((noreturn)) void say_checked(struct loader *l, size_t n, int applied)
+{
+    const char *why = *l->refusal        ? l->refusal
+                      : l->knobs.watcher ? l->knobs.watcher
+                      : !n               ? "none can hold the work of these passes"
+                      : !l->arena.end    ? as_is
+                                         : "there is none for these passes and options";
+
+    if (applied && l->later.folder)
+        store_end(l, "", l->later.folder, 0);
+    store_end(l, store_refusal(l), why, 1);
+}
+
 /* Runs those passes of which a manifest may hold the work, or spares them. */
 void store_run(struct loader *l)
 {
@@ -338,8 +357,10 @@ void store_run(struct loader *l)
         plan.build = plan.outdated = plan.learns = 0;
 
     if (l->knobs.snapshot && n && !plan.build)
-        store_end(l, store_refusal(l), "libraries lie where the kernel puts them (placement)", 1);
+        store_end(l, store_refusal(l), as_is, 1);
     applied = n && may_apply(l) && apply(l, &plan);
+    if (l->knobs.check)
+        say_checked(l, n, applied);
     caller_finish(l);
     if (!applied && plan.build | plan.outdated)
         lock_with(l, &plan);
@@ -367,10 +388,10 @@ void store_run(struct loader *l)
     unlock(l, &plan);
 }
 
-/* Whoever asked for a snapshot, and for nothing else, must not get a running program. */
+/* Whoever asked for a snapshot, or for a check, and for nothing else, must not get a running program. */
 void store_or_exit(struct loader *l)
 {
-    if (!l->knobs.snapshot || l->later.folder)
+    if (!l->knobs.check && (!l->knobs.snapshot || l->later.folder))
         return;
     if (!l->pipeline)
         store_end(l, store_refusal(l), *l->refusal ? l->refusal : "no pass is configured for this program", 1);

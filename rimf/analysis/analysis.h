@@ -174,6 +174,9 @@ enum analysis_reason {
     ANALYSIS_REASONS
 };
 
+/* In words, for people (analysis/reasons.c). */
+const char *analysis_reason_words(enum analysis_reason);
+
 enum analysis_unit_flags {
     ANALYSIS_DECODED = 1 << 0, /* goes with reason 0 and those behind LAST_UNDECODED */
     ANALYSIS_REACHED = 1 << 1, /* movable, and entered otherwise than by movable code */

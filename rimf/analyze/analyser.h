@@ -172,10 +172,6 @@ void keep_untabled(struct analyser *);
 /* 1 when the range is nothing but padding. */
 int is_padding(const struct code *, uint32_t start, uint32_t end);
 
-/* ---- for people (reasons.c) ----------------------------------------------------- */
-
-const char *reason_words(enum analysis_reason);
-
 /* ---- the file (write.c) ------------------------------------------------------------ */
 
 /* The analysis's bytes, to be freed; NULL: no memory, or no build-id (error is set). */

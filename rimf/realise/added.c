@@ -71,7 +71,7 @@ static int are_instructions(const uint8_t *at, size_t size)
 
 /* ---- declaring ------------------------------------------------------------------------------ */
 
-static const char *wrong(const struct mvld_function *f, size_t n, size_t size, size_t *i, size_t *bytes)
+static const char *wrong(const struct mvld_new_function *f, size_t n, size_t size, size_t *i, size_t *bytes)
 {
     size_t end = 0;
 
@@ -89,7 +89,7 @@ static const char *wrong(const struct mvld_function *f, size_t n, size_t size, s
     return NULL;
 }
 
-static struct added_code *copy(struct mvld_image *image, const struct mvld_function *f, size_t n, size_t bytes,
+static struct added_code *copy(struct mvld_image *image, const struct mvld_new_function *f, size_t n, size_t bytes,
                                uintptr_t at)
 {
     struct added_code *added = rimf_heap_alloc(&image->heap, sizeof *added + n * sizeof *added->functions + bytes);
@@ -129,7 +129,7 @@ static long take_pages(struct mvld_image *image, size_t size, const char **why)
     return error;
 }
 
-void *rimf_code_add(const struct mvld_context *ctx, size_t size, const struct mvld_function *functions, size_t n,
+void *rimf_code_add(const struct mvld_context *ctx, size_t size, const struct mvld_new_function *functions, size_t n,
                     uint32_t names)
 {
     struct mvld_image *image = rimf_context_image(ctx);

@@ -5,6 +5,7 @@
  */
 #include "rimf/image/private.h"
 
+#include "rimf/code/code.h"
 #include "rimf/moved/moved.h"
 #include "rimf/patch/patch.h"
 #include "rimf/realise/realise.h"
@@ -44,6 +45,10 @@ static const struct mvld_api api = {
     .reference_retarget = rimf_reference_retarget,
     .object_path = rimf_object_path,
     .setting_symbol = rimf_setting_symbol,
+    .function_each = rimf_function_each,
+    .function_find = rimf_function_find,
+    .instruction_each = rimf_instruction_each,
+    .code_splice = rimf_code_splice,
 };
 
 const struct mvld_api *rimf_api(void)

@@ -33,6 +33,12 @@ struct registers {
  * registers, other than read the place to call, is not said. */
 struct registers registers_of(const uint8_t *code, const struct instruction *);
 
+/* Of the status flags (CF, PF, AF, ZF, SF, OF), or-ed: it reads one, or that is not known; it writes all, those that
+ * are undefined behind it among them.  Calls and returns are no matter. */
+#define FLAGS_READ 1u
+#define FLAGS_WRITTEN 2u
+unsigned flags_of(const uint8_t *code, const struct instruction *);
+
 /* The operands that ModRM names, extended by REX; for the second, without VEX. */
 static inline unsigned operand_reg(const struct instruction *i)
 {

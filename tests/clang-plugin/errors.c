@@ -31,5 +31,7 @@ __attribute__((multiverse("constant", "values", 1))) int valued;      /* error: 
 __attribute__((multiverse("tracked"))) void tracked_function(void) {} /* error: must be "bind" */
 __attribute__((multiverse("bind"))) void binds_nothing(void) {}       /* error: without a switch */
 __attribute__((multiverse("bind", 3))) void binds_number(void) {}     /* error: must be "bind" */
+struct holder { __attribute__((multiverse("constant"))) double member; };    /* error: neither an integer */
+struct holds { __attribute__((multiverse("constant", "value"))) int member; }; /* error: unknown argument 'value' */
 static inline __attribute__((always_inline)) MV int forced(void) { return 1; } /* error: always_inline */
 __attribute__((naked)) MV void bare_function(void) { __asm__("ret"); }   /* error: naked */

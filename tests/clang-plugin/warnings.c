@@ -8,6 +8,8 @@ MV const int fixed = 3;                    /* warning: constant */
 typedef MV int type;                       /* warning: ignored */
 MV int (*pointer)(void);                   /* warning: of function pointer 'pointer' ignored */
 struct holder { MV int member; };          /* warning: of member 'member' ignored */
+struct settings { __attribute__((multiverse("constant"))) int limit; }; /* warning: reads of 'limit' stay reads */
+struct part { __attribute__((multiverse("constant"))) unsigned bits : 3; }; /* warning: of member 'bits' ignored */
 __attribute__((multiverse("constant"))) unsigned size;         /* warning: reads of 'size' stay reads */
 __attribute__((multiverse("inline"))) void in_line(void) {}    /* warning: "inline" .* ignored */
 MV int sw, other;

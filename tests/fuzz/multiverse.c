@@ -377,9 +377,9 @@ static const struct mvld_api api = {
 
 /* ---- one input ------------------------------------------------------------------ */
 
-static void print_nothing(void *cookie, const char *text)
+static void read_names(void *cookie, const struct mv_item *item)
 {
-    *(size_t *)cookie += strlen(text);
+    *(size_t *)cookie += strlen(item->var ? item->var->name : item->fn->name);
 }
 
 static void use(struct mv_engine *engine)
@@ -388,7 +388,7 @@ static void use(struct mv_engine *engine)
     const struct multiverse_info_fn *fn;
     const struct multiverse_info_var *var;
     struct mv_reply reply = {0};
-    size_t printed = 0;
+    size_t read = 0;
 
     bound = ops->apply(engine, MV_COMMIT, MV_ALL, NULL, &reply);
     inline_bound = *at(CODE, 1280) == 0x0f;
@@ -401,7 +401,7 @@ static void use(struct mv_engine *engine)
     ops->apply(engine, MV_COMMIT, MV_ALL, NULL, &reply);
     ops->info_fn(engine, at(CODE, 256), &fn, &reply);
     ops->info_var(engine, at(DATA, 0), &var, &reply);
-    ops->dump(engine, print_nothing, &printed, &reply);
+    ops->each(engine, read_names, &read, &reply);
     ops->apply(engine, MV_REVERT, MV_ALL, NULL, &reply);
 }
 

@@ -32,6 +32,7 @@ WAYS = [f"{level} {place}" for level in LEVELS for place in PLACES] + [
     "-O0 -fPIE -pie -pg -mfentry -fcf-protection=full",
     "-O2 -fPIE -pie -fpatchable-function-entry=5,2",
     "-O2 -fPIE -pie -ffunction-sections -fdata-sections -Wl,--gc-sections",
+    "-O0 -fPIE -pie -fsanitize=undefined",
     "-O2 -fPIE -pie -fsanitize=address,undefined",
     "-O2 -fPIE -pie -fsanitize=thread",
     "-O2 -fPIE -pie -fprofile-generate",

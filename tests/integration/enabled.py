@@ -6,60 +6,12 @@ installed over this machine in a private mount namespace.
 A failure means: an enabled program does not start from a snapshot, `mvld status` says what is not so, or
 something of it cannot be taken back.
 """
-import hashlib
-import json
 import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
-from installation import did, in_namespace, install, support
-from support import check
-
-
-class Machine:
-    """A copy of a program of the machine's, in a folder of its own, and mvld installed."""
-
-    def __init__(self, folder):
-        install(folder, "/usr/local")
-        subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=755", "none", "/var/cache"], check=True)
-        subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=755", "none", "/var/lib"], check=True)
-        for name in "MVLD_STATE", "XDG_CACHE_HOME":
-            os.environ.pop(name, None)
-        os.chmod(folder, 0o755)
-        self.folder, self.programs = folder, folder / "programs"
-        self.programs.mkdir()
-        self.mvld, self.restore = f"{prefix}/bin/mvld", f"{prefix}/sbin/mvld-restore"
-        self.apps = Path(sysconfdir) / "mvld"
-
-    def program(self, name, original="/bin/bash"):
-        to = self.programs / name
-        shutil.copy(os.path.realpath(original), to)
-        return to
-
-    def files(self):
-        """All that a user could miss: names, contents, modes, times."""
-        places = [self.apps, self.programs, Path("/var/cache"), Path("/var/lib")]
-        return {str(path): (path.stat().st_mode, path.stat().st_mtime_ns,
-                            hashlib.sha256(path.read_bytes()).hexdigest())
-                for place in places for path in place.rglob("*") if path.is_file()}
-
-    def fails(self, *words):
-        done = subprocess.run([self.mvld, *map(str, words)], capture_output=True, text=True, stdin=subprocess.DEVNULL)
-        check(done.returncode == 1, f"{words}: status {done.returncode}\n{done.stdout}{done.stderr}")
-        return done.stdout + done.stderr
-
-    def status(self, program, trouble=False):
-        done = subprocess.run([self.mvld, "status", "--json", str(program)], capture_output=True, text=True)
-        check(done.returncode == trouble and not done.stderr, f"status: {done}")
-        return json.loads(done.stdout)[0]
-
-    def is_applied(self, program):
-        """What the program has mapped, not what is said of it.  (Behind the last command there is no exec.)"""
-        done = subprocess.run([program, "-c", "cat /proc/$$/maps; true"], capture_output=True, text=True)
-        check(done.returncode == 0, done.stderr)
-        return "/var/cache/mvld/snapshots/" in done.stdout
+from machine import check, did, libdir, prefix, start
 
 
 def there_and_back(machine):
@@ -107,7 +59,7 @@ def upgraded(machine):
     did([machine.mvld, "disable", plain])
     shutil.rmtree("/var/cache/mvld/snapshots")
     found = machine.status(program, trouble=True)
-    check("no snapshot" in found["trouble"], f"status: {found}")
+    check("no snapshot is applied: there is none" in found["trouble"], f"status: {found}")
     program.unlink()
     found = machine.status(program, trouble=True)
     check("gone" in found["trouble"] and found["remedy"] == f"mvld disable {program}", f"status: {found}")
@@ -150,7 +102,7 @@ def library_upgraded(machine):
         for _ in range(2):
             check(answers() == (answer, False), f"upgraded: {answers()}")
         found = machine.status(program, trouble=True)
-        check("out of date" in found["trouble"] and found["remedy"] == f"mvld enable {program}", f"status: {found}")
+        check("libown.so: its file is another one" in found["trouble"] and found["remedy"] == f"mvld enable {program}", f"status: {found}")
         did(found["remedy"].replace("mvld", machine.mvld, 1).split())
         check(answers() == (answer, True) and machine.status(program)["code"] == before["code"],
               f"enabled again: {answers()} {machine.status(program)}, not {before}")
@@ -164,6 +116,29 @@ def library_upgraded(machine):
     check(answers() == (4, True) and machine.status(program)["code"] == before["code"], "renewed")
 
 
+def passes(machine):
+    """Said again with other passes, these are what runs; said without, those before stay; what fails changes nothing."""
+    program = machine.program("tool")
+    config = machine.apps / "apps.d" / "tool.conf"
+
+    def configured():
+        return next(line.partition("passes = ")[2] for line in config.read_text().splitlines() if "passes = " in line)
+
+    did([machine.mvld, "enable", program])
+    first = machine.status(program)["snapshot"]
+    check(configured() == "direct-calls", configured())
+    did([machine.mvld, "enable", "--pass", "direct-calls", "--pass", "concat", program])
+    check(configured() == "direct-calls, concat" and machine.status(program)["snapshot"] != first, "other passes")
+    did([machine.mvld, "enable", program])
+    check(configured() == "direct-calls, concat", "none are named")
+    check("no-such-pass" in machine.fails("enable", "--pass", "no-such-pass", program), "a pass that is not there")
+    check(configured() == "direct-calls, concat" and machine.is_applied(program), "it is as it was")
+    config.write_text(config.read_text() + "; mine\n")
+    check("changed since" in machine.fails("enable", "--pass", "direct-calls", program), "an edited file")
+    check(config.read_text().endswith("; mine\n") and machine.status(program)["trouble"] is None, "it stays, and in the record")
+    did([machine.mvld, "enable", program])
+
+
 def refused(machine):
     """What cannot be enabled whole is not enabled in part."""
     own, configured = machine.program("own"), machine.program("configured")
@@ -172,7 +147,7 @@ def refused(machine):
     subprocess.run(["gcc", "-static", "-o", static, "-x", "c", "-"], input="int main(void) { return 0; }", text=True,
                    check=True)
     before = machine.files()
-    check("was not made for this program" in machine.fails("enable", configured), "a file of the user's")
+    check("mvld did not make it" in machine.fails("enable", configured), "a file of the user's")
     check("static" in machine.fails("enable", static), "a static program")
     check("the machine needs" in machine.fails("enable", "/bin/ls"), "a program that the machine needs")
     check("nowhere" in machine.fails("enable", "/nowhere"), "a program that is not there")
@@ -197,7 +172,4 @@ def kept(machine):
     check(not (machine.apps / "apps.d" / "other.conf").exists(), "its configuration")
 
 
-prefix, libdir, sysconfdir, behaviour = sys.argv[1:5]
-if os.geteuid() or (prefix, sysconfdir) != ("/usr/local", "/etc"):
-    support.skip("only root has its record and caches in /var, and only /usr/local can be replaced")
-sys.exit(in_namespace(lambda folder: globals()[behaviour](Machine(folder))))
+start(globals())

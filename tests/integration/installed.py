@@ -10,6 +10,7 @@ A failure means: a file lies in a wrong folder, or something installed still loo
 into the build tree.
 """
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -70,6 +71,9 @@ def use(source, prefix, libdir, sysconfdir, plugin_dir, folder):
     subprocess.run(["ldconfig"], check=True)
 
     mvld = f"{prefix}/bin/mvld"
+    if shutil.which("systemd-analyze") and prefix in ("/usr", "/usr/local"):  # where systemd looks
+        did(["systemd-analyze", "verify", "--man=no",
+             *(f"{prefix}/lib/systemd/system/mvld-renew.{kind}" for kind in ("path", "service"))])
     listed = did([mvld, "passes"])
     check("count: " in listed and "multiverse: " in listed, f"mvld passes says\n{listed}")
     equal(did([f"{libdir}/ld-mvld.so.1", "/bin/echo", "direct"]), "direct\n", "direct mode")

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""readme_example.py README BLOCK: the "Five minutes" of README.md, as printed there: a program that
-starts slowly (`slow`), what else is said of unmodified programs (`unmodified`), the program of
-its own (`own`).
+"""readme_example.py README BLOCK: the commands of README.md, as printed there: a program that starts
+slowly (`slow`), the program of its own (`own`), what is said for when something looks wrong (`wrong`), and
+that these are all (`whole`).  Likewise the examples for programs whose files stay as they are of
+tools/man/mvld.1 (`unmodified`).
 
 Takes program, commands and configuration out of the text and runs them in a folder
 with a `build` and an `include` as in the checkout.  A failure means that the first
@@ -20,6 +21,19 @@ from installation import support
 from support import check
 
 PLAIN = ["hey Ada", "Good morning, Ada.", "Good morning, Ada.", "hey Ada"]
+# Every command of README.md, and who runs it.
+COMMANDS = {
+    "slow": ["mvld try clang --version", "mvld enable clang", "mvld status", "mvld disable clang", "mvld-restore --all",
+             "mvld run --pass direct-calls -- sqlite3"],
+    "own": ["gcc -O2 -fplugin=build/gcc-plugin/multiverse.so -Iinclude hello.c -o hello -Lbuild/passes/multiverse "
+            "-lmultiverse -Wl,-rpath,$PWD/build/passes/multiverse", "./hello", "build/tools/mvld show hello",
+            "build/tools/mvld run --set polite=1 -- ./hello", "build/tools/mvld pipeline ./hello", "mvld config",
+            "mvld set-interp /usr/local/bin/hello"],
+    "wrong": ["MVLD=off program", "MVLD_DEBUG=all program", "mvld doctor", "mvld doctor PROGRAM", "man mvld-admin"],
+    "unmodified": ["mvld build --run"],
+    "fresh-machine.sh": ["./dev demo", "./dev install", "./dev test", "./dev uninstall"],
+    "debian.sh": ["dpkg-buildpackage -b"],
+}
 COMMITTED = ["Good morning, Ada.", "Good morning, Ada.", "Good morning, Ada.", "hey Ada"]
 
 
@@ -29,10 +43,23 @@ def block(text, language):
     return found[1]
 
 
-def commands(text):
-    """The lines after `$ `, with continuations."""
-    joined = text.replace("\\\n", " ")
-    return [line[2:] for line in joined.splitlines() if line.startswith("$ ")]
+def commands(text, prompt="$ "):
+    """The lines after the prompt, with continuations and without comments."""
+    joined = re.sub(r" *\\\n *", " ", text)
+    return [line[len(prompt):].split("  #")[0].rstrip() for line in joined.splitlines() if line.startswith(prompt)]
+
+
+def whole(text, folder):
+    """No command of README.md is left out: neither in a block, nor in a sentence."""
+    blocks = "".join(part for _, part in re.findall(r"^```(\w*)\n(.*?)^```$", text, re.M | re.S))
+    said = set(commands(blocks) + commands(blocks, "# "))
+    sentences = re.sub(r"^```\w*\n.*?^```$", "", text, flags=re.M | re.S)
+    said |= set(re.findall(r"`((?:\./dev|MVLD\w*=\S+|mvld[a-z-]*|man|dpkg-\w+) ?[^`]*)`", sentences)) - {"mvld"}
+    known = {command for some in COMMANDS.values() for command in some}
+    check(said == known, f"README has commands that no test runs: {said - known}\nand lacks {known - said}")
+    usage = (support.SOURCE / "dev").read_text()
+    for command in COMMANDS["fresh-machine.sh"]:
+        check(f"# {command} " in usage, f"./dev does not know {command}")
 
 
 class Shell:
@@ -57,13 +84,13 @@ class Shell:
 
 def own(text, folder):
     support.need(support.PLUGIN, support.LIBRARY)
-    text, shell = text[text.index("### Switches in"):], Shell(folder)
+    text, shell = text[text.index("## Switches in"):], Shell(folder)
     (folder / "hello.c").write_text(block(text, "c"))
     printed = commands(re.search(r"^```\n(\$ gcc .*?)^```$", text, re.M | re.S)[1])
-    said = {line.split()[0] + " " + line.split()[1]: shell(line) for line in printed}
+    said = {" ".join(line.split()[:2]): shell(line) for line in printed}
     check(len(said) == 5, f"README has other commands: {printed}")
     check(said["gcc -O2"] == [], "the compiler says something")
-    check(said["./hello #"] == PLAIN, f"./hello says {said['./hello #']}")
+    check(said["./hello"] == PLAIN, f"./hello says {said['./hello']}")
     check(said["build/tools/mvld run"] == COMMITTED, f"{said['build/tools/mvld run']}")
     show = "\n".join(said["build/tools/mvld show"])
     check("switch polite" in show and "call site" in show and "polite_1" in show, show)
@@ -108,8 +135,7 @@ def slow(text, folder):
     copy = folder / "bin" / "clang"
     copy.parent.mkdir()
     shutil.copy(os.path.realpath(clang), copy)
-    text = text[text.index("### A program that starts slowly"):]
-    printed = [line[2:] for line in block(text, "").splitlines() if line.startswith("# ")]
+    printed = commands(block(text, ""), "# ")
     check([line.split()[1] for line in printed] == ["try", "enable", "status", "disable"], f"README has others: {printed}")
 
     def says(command):
@@ -122,15 +148,41 @@ def slow(text, folder):
     # With concat, where that is quicker for certain.
     check(": worth it\n" in tried and re.search(rf"^  mvld enable (--pass \S+ )*{copy}$", tried, re.M), tried)
     says(printed[1])
-    config = Path("/etc/mvld/apps.d/clang.conf").read_text().splitlines()[1:]
-    shown = [line.split("  ")[0] for line in block(text, "ini").splitlines()[1:]]
-    check(config == [f"match = {copy}" if line.startswith("match") else line for line in shown], f"enable writes {config}")
     check(f"{copy}: set-interp, snapshot of " in says(printed[2]), "status")
     check(": applied, the code of " in subprocess.run([copy, "--version"], capture_output=True, text=True,
                                                       env=support.clean_environment(MVLD_DEBUG="files")).stderr,
           "no start from the snapshot")
     says(printed[3])
     check(copy.read_bytes() == Path(os.path.realpath(clang)).read_bytes(), "disable does not restore")
+    says(printed[1])
+    says("mvld-restore --all")
+    check(copy.read_bytes() == Path(os.path.realpath(clang)).read_bytes(), "mvld-restore does not restore")
+    if shutil.which("sqlite3"):
+        check(says("echo 'select 6 * 7;' | mvld run --pass direct-calls -- sqlite3") == "42\n", "mvld run")
+
+
+def wrong(text, folder):
+    """`program` is one that starts under mvld."""
+    shell = Shell(folder)
+    program = folder / "program"
+    shutil.copy(os.path.realpath("/bin/bash"), program)
+    shell(f"build/tools/mvld set-interp {program}")
+    config = f"[app]\nmatch = {program}\npasses = direct-calls\n"
+    found = {"PATH": f"{folder}:{support.BUILD}/tools:{os.environ['PATH']}", "HOME": folder,
+             "MVLD_PASS_PATH": support.BUILD / "passes/direct-calls"}
+
+    def says(command, **more):
+        done = support.run(["env", *(f"{k}={v}" for k, v in more.items()), "bash", "-c", command], config=config, **found)
+        check(done.returncode in (0, 1), f"$ {command}\nstatus {done.returncode}\n{done.stdout}{done.stderr}")
+        return done.stdout + done.stderr
+
+    check("direct-calls" in says("MVLD_DEBUG=all program -c true"), "MVLD_DEBUG=all does not say what was done")
+    check("direct-calls" not in says("MVLD=off program -c true", MVLD_DEBUG="all"), "MVLD=off: passes run")
+    check(re.search(r"^\d+ findings, \d+ wrong", says("mvld doctor"), re.M), "mvld doctor")
+    check(re.search(r"snapshot", says(f"mvld doctor {program}")), "mvld doctor says nothing of a snapshot")
+    manual = (support.SOURCE / "tools/man/mvld-admin.7").read_text().lower()
+    for word in re.search(r"`man mvld-admin`: (.*)\.$", text, re.M)[1].split(", "):
+        check(re.search(rf"^\.s[sh] .*{word.rstrip('s')}", manual, re.M), f"mvld-admin(7) has no section on {word}")
 
 
 def unmodified(text, folder):
@@ -139,14 +191,14 @@ def unmodified(text, folder):
         support.skip("sqlite3 or Debian's python3 is not installed")
     support.need(*(support.BUILD / "passes" / name / f"{name}.so" for name in ("direct-calls", "concat")))
     shell, cache = Shell(folder), Path("/var/cache") if os.geteuid() == 0 else folder / ".cache"
-    printed = commands(re.search(r"^```\n(\$ build/tools/mvld analyze .*?)^```$", text, re.M | re.S)[1])
-    check(len(printed) == 6, f"README has other commands: {printed}")
+    printed = commands(re.search(r"^\.Bd .*\n(\$ mvld analyze --program .*?)^\.Ed$", text, re.M | re.S)[1])
+    check(len(printed) == 6, f"mvld(1) has other commands: {printed}")
 
     def says(command, typed=None, **more):
         """What one of them prints and logs, with that typed into its program."""
         line, = [line for line in printed if command in line]
         return shell.run(f"echo '{typed}' | {line}" if typed else line, HOME=folder,
-                         PATH="/usr/sbin:/usr/bin:/sbin:/bin", **more)
+                         PATH=f"{support.BUILD}/tools:/usr/sbin:/usr/bin:/sbin:/bin", **more)
 
     analysed = says("mvld analyze --program sqlite3").stdout
     for file in r"/bin/sqlite3", r"/libc\.so\.6":
@@ -168,7 +220,6 @@ def unmodified(text, folder):
 
 def main():
     text = Path(sys.argv[1]).read_text()
-    text = text[text.index("## Five minutes"):]
     if sys.argv[2] == "slow":
         sys.exit(installation.in_namespace(lambda folder: slow(text, folder)))
     with support.scratch_folder() as folder:

@@ -110,6 +110,16 @@ with scratch() as folder:
     code, bad = findings("--host-loader", folder / "absent", env=quiet)
     equal((code, bad["file"]["state"]), (1, "problem"), "an absent host loader")
 
+    # An update of glibc brings another host loader than this mvld knows.
+    host = found["file"]["text"].split(" (")[0]
+    equal((found["build"]["state"], found["build"]["remedy"]), ("ok", None), "the host loader of the build")
+    updated = bytearray(Path(host).read_bytes())
+    updated[updated.index(b"\x04\0\0\0\x14\0\0\0\x03\0\0\0GNU\0") + 16] ^= 0xff  # its build-id
+    (folder / "updated").write_bytes(updated)
+    other = findings("--host-loader", folder / "updated", env=quiet)[1]
+    equal((other["build"]["state"], other["build"]["remedy"]), ("absent", "rebuild mvld"), "a host loader after an update")
+    contains(run(mvld, "doctor", "--host-loader", folder / "updated", env=quiet)[1], "-> rebuild mvld", "without --all")
+
     apps = folder / "mvld" / "apps.d"
     apps.mkdir(parents=True)
     config = apps / "a.conf"

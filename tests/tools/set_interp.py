@@ -39,7 +39,8 @@ int fsync(int fd)
     char aside[4096], path[4096];
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     ssize_t n = readlink(path, aside, sizeof aside - 1);
-    if (n > 0 && (aside[n] = 0, rindex(aside, '/')) && __builtin_strstr(aside, ".mvld-"))
+    aside[n > 0 ? n : 0] = 0;
+    if (__builtin_strstr(aside, ".mvld-"))
         rename(getenv("NEW"), getenv("OLD"));
     return fdatasync(fd);
 }
@@ -161,7 +162,7 @@ with scratch() as folder:
     refused(folder / "changed", "changed after set-interp", "--restore")
 
     # A package replaces the program while set-interp, or its way back, writes: the new one stays.
-    subprocess.run(["gcc", "-shared", "-fPIC", "-w", "-o", folder / "upgrade.so", "-x", "c", "-"], input=UPGRADE,
+    subprocess.run(["gcc", "-shared", "-fPIC", "-o", folder / "upgrade.so", "-x", "c", "-"], input=UPGRADE,
                    text=True, check=True)
     for options in (["--loader", long], ["--restore"]):
         old, new = folder / "upgraded", folder / "new"

@@ -53,6 +53,19 @@ def in_a_chroot(folder, program):
     contains(out, " with set-interp, direct-calls", "in a chroot")
 
 
+def as_a_command(folder, program):
+    """What a shell finds by its name behind a folder for commands is also tried as `mvld enable' has it started."""
+    home = folder / "home"
+    place = "/usr/local/bin" if os.geteuid() == 0 else f"{home}/.local/bin"
+    os.makedirs(place, exist_ok=True)
+    code, out, err = run(mvld, "try", "--seconds", "2", "--json", program.name,
+                         env={"TMPDIR": str(folder / "tmp"), "HOME": str(home),
+                              "PATH": f"{place}:{program.parent}:{ENV['PATH']}"})
+    found = {way["name"]: way["wrong"] for way in json.loads(out)["ways"]}
+    equal((found.get("wrapper, direct-calls", "absent"), "mvld run, direct-calls" in found), (None, False), out)
+    check(not os.path.exists(f"{place}/{program.name}"), "nothing is made there")
+
+
 def interrupted(folder, program):
     temporary = folder / "tmp"
     process = subprocess.Popen([mvld, "try", "--seconds", "60", program], env={**ENV, "TMPDIR": str(temporary)},
@@ -93,5 +106,6 @@ with scratch() as scratched:
     contains(err, f"mvld try: {static}: ", "the sentence names it")
     equal(tried(folder, "/nowhere/at-all")[0], 1, "a program that is not there")
     equal(tried(folder, "--seconds", "x", "true")[0], 2, "wrong usage")
+    as_a_command(folder, program)
     interrupted(folder, program)
 finish()

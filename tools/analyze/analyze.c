@@ -100,7 +100,7 @@ static void json_result(struct json *j, const char *path, const struct result *r
     json_begin(j, "functions", '{'); /* of what was written; by the reason why they stay */
     for (int i = 0; i < ANALYSIS_REASONS; i++)
         if (r->units[i])
-            json_unsigned(j, reason_words((enum analysis_reason)i), r->units[i]);
+            json_unsigned(j, analysis_reason_words((enum analysis_reason)i), r->units[i]);
     json_end(j, '}');
     json_unsigned(j, "calls", r->calls);
     json_unsigned(j, "references", r->references);

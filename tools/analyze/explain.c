@@ -22,7 +22,7 @@ void print_reasons(const uint64_t units[ANALYSIS_REASONS], const uint64_t bytes[
     for (int i = 0; i < ANALYSIS_REASONS; i++)
         if (units[i])
             printf("  %9" PRIu64 " %12" PRIu64 " %8.4f %%  %s\n", units[i], bytes[i],
-                   100.0 * (double)bytes[i] / (double)all, reason_words((enum analysis_reason)i));
+                   100.0 * (double)bytes[i] / (double)all, analysis_reason_words((enum analysis_reason)i));
 }
 
 struct entered count_entered(const struct analyser *a)
@@ -77,7 +77,7 @@ static void print_unit(const struct analyser *a, const struct elf_file *f, const
                        int disassemble)
 {
     print_place(f, u->start);
-    printf(", %u bytes: %s, at ", u->end - u->start, reason_words(u->reason));
+    printf(", %u bytes: %s, at ", u->end - u->start, analysis_reason_words(u->reason));
     print_place(f, u->where);
     puts(unit_is_decoded(u) ? "; decoded, calls in it can be patched" : "");
     if (disassemble)

@@ -76,20 +76,6 @@ char *cached_other_analysis(const struct cached *c, const struct manifest *m)
     return NULL;
 }
 
-static int is_enabled(const char *program)
-{
-    char *record = changes_path("");
-    struct changes rows = {0};
-    int found = 0;
-
-    if (record && !changes_read(record, &rows))
-        for (size_t i = 0; i < rows.n; i++)
-            found |= !strcmp(rows.row[i].field[CHANGE_PATH], program);
-    changes_free(&rows);
-    free(record);
-    return found;
-}
-
 char *cached_remedy(const struct cached *c)
 {
     const struct manifest *m = c->file.map ? &c->file.view : NULL;
@@ -98,7 +84,7 @@ char *cached_remedy(const struct cached *c)
 
     if (access(program, F_OK)) /* or it cannot be told which one it was */
         return must_print("mvld cache prune%s", c->state == CACHE_OF_OTHER_MVLD ? " --other-mvld" : "");
-    if (is_enabled(program))
+    if (changes_have(program))
         return must_print("mvld enable %s", program);
     for (uint32_t i = 0; i < m->header->n_passes; i++)
         flags |= m->header->passes[i].flags;

@@ -2,8 +2,9 @@
  *
  * changes/changes.c: reads and writes the record of changes.
  *
- * A new record is written aside, synced and renamed over the old one, under a lock on the folder:
- * a reader sees a whole record, and of two writers none loses the other's row.
+ * A new record is written aside, synced and renamed over the old one: a reader sees a whole record.  A tool holds
+ * the lock on the folder from before it reads the record until its last change is made or taken back.  So no
+ * tool writes a row while another one removes it, and a change has its row whoever is killed when.
  */
 #include "tools/changes/changes.h"
 #include "tools/common/tools.h"
@@ -136,36 +137,86 @@ static const char *write_rows(const char *path, const char *folder, const struct
     return why;
 }
 
-static int make_folders(char *folder)
+static char *folder_of(const char *path)
 {
-    for (char *slash = strchr(folder + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-        *slash = 0;
-        int error = mkdir(folder, 0755) && errno != EEXIST;
-        *slash = '/';
-        if (error)
-            return -1;
+    return must_print("%.*s", (int)(strrchr(path, '/') - path), path);
+}
+
+/* The folder may go while its lock is waited for: 1 when it is still the one of that name. */
+static int is_there(int fd, const char *folder)
+{
+    struct stat mine, now;
+    return !fstat(fd, &mine) && !stat(folder, &now) && mine.st_dev == now.st_dev && mine.st_ino == now.st_ino;
+}
+
+static int lock_folder(const char *folder, const char *subcommand)
+{
+    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC), failed = fd < 0 || flock(fd, LOCK_EX | LOCK_NB);
+    if (fd >= 0 && failed && errno == EWOULDBLOCK) {
+        complain(subcommand, "another mvld changes programs now: waiting for it");
+        while ((failed = flock(fd, LOCK_EX)) && errno == EINTR)
+            ;
     }
-    return mkdir(folder, 0755) && errno != EEXIST ? -1 : 0;
+    if (fd >= 0 && failed) {
+        close(fd);
+        fd = -1;
+    }
+    return fd;
+}
+
+int changes_lock(const char *path, const char *subcommand, int make, const char **why)
+{
+    char *folder = path ? folder_of(path) : NULL;
+    int fd = -1;
+
+    *why = folder ? NULL : "there is no folder for the record of changes: neither HOME nor XDG_STATE_HOME";
+    while (folder) {
+        fd = make && make_folders(folder) ? -1 : lock_folder(folder, subcommand);
+        if (fd < 0 || is_there(fd, folder))
+            break;
+        close(fd);
+    }
+    if (folder && fd < 0 && (make || errno != ENOENT))
+        *why = failed(folder, "the record of changes cannot be kept there");
+    free(folder);
+    return fd;
 }
 
 static const char *change_rows(const char *path, const struct change *without, const struct change *added)
 {
-    char *folder = must_print("%.*s", (int)(strrchr(path, '/') - path), path);
-    const char *why = NULL;
-    struct changes c = {0};
-    int lock = make_folders(folder) ? -1 : open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    char *folder = folder_of(path);
+    struct changes c;
+    const char *why = changes_read(path, &c);
 
-    if (lock < 0 || flock(lock, LOCK_EX))
-        why = failed(folder, "the record of changes cannot be kept there");
-    if (!why)
-        why = changes_read(path, &c);
     if (!why)
         why = write_rows(path, folder, &c, without, added);
     changes_free(&c);
-    if (lock >= 0)
-        close(lock);
     free(folder);
     return why;
+}
+
+const char *change_program(const struct change *c)
+{
+    return c->field[strcmp(c->field[CHANGE_KIND], "interp") ? CHANGE_FOR : CHANGE_PATH];
+}
+
+const struct change *changes_next(const struct changes *rows, const struct change *last, const char *program)
+{
+    for (const struct change *c = last ? last + 1 : rows->row; c && c < rows->row + rows->n; c++)
+        if (!strcmp(change_program(c), program))
+            return c;
+    return NULL;
+}
+
+int changes_have(const char *program)
+{
+    char *record = changes_path("");
+    struct changes rows = {0};
+    int found = record && !changes_read(record, &rows) && changes_next(&rows, NULL, program);
+
+    changes_free(&rows);
+    free(record);
+    return found;
 }
 
 const char *changes_add(const char *path, const struct change *row)

@@ -9,6 +9,7 @@
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const char usage[] =
     "Usage: mvld-restore [--root FOLDER] --all | PROGRAM...\n"
@@ -28,7 +29,15 @@ static const char usage[] =
 static int is_named(const struct change *c, char *const *names, int n)
 {
     for (int i = 0; i < n; i++)
-        if (!strcmp(c->field[CHANGE_PATH], names[i]))
+        if (!strcmp(c->field[CHANGE_PATH], names[i]) || !strcmp(change_program(c), names[i]))
+            return 1;
+    return 0;
+}
+
+static int is_recorded(const struct changes *rows, char *name)
+{
+    for (size_t i = 0; i < rows->n; i++)
+        if (is_named(&rows->row[i], &name, 1))
             return 1;
     return 0;
 }
@@ -37,7 +46,12 @@ static void list_change(const char *root, const struct change *c)
 {
     char *path = must_print("%s%s", root, c->field[CHANGE_PATH]);
     print_name(stdout, path);
-    printf(": %s\n", change_stands(root, c) ? c->field[CHANGE_LOADER] : "no longer changed");
+    if (!change_stands(root, c))
+        puts(": no longer changed");
+    else if (!strcmp(c->field[CHANGE_KIND], "interp"))
+        printf(": %s\n", c->field[CHANGE_LOADER]);
+    else
+        printf(": made for %s\n", change_program(c));
     free(path);
 }
 
@@ -76,24 +90,29 @@ int main(int argc, char **argv)
     }
     char *record = changes_path(root);
     struct changes rows = {0};
-    const char *why = record ? changes_read(record, &rows) : "no HOME says where the record is";
+    const char *why = record ? NULL : "no HOME says where the record is";
+    int lock = list || why ? -1 : changes_lock(record, "restore", 0, &why);
+    if (!why)
+        why = changes_read(record, &rows);
     if (why) {
         fprintf(stderr, "mvld-restore: %s\n", why);
         return TOOL_FAILED;
     }
-    int found = 0;
+    int unknown = 0;
+    for (int i = optind; i < argc; i++)
+        unknown += !is_recorded(&rows, argv[i]);
     for (size_t i = rows.n; i-- > 0;) { /* the newest first */
         if (list)
             list_change(root, &rows.row[i]);
-        else if (all || is_named(&rows.row[i], argv + optind, argc - optind)) {
-            found++;
+        else if (all || is_named(&rows.row[i], argv + optind, argc - optind))
             status |= undo_change(record, root, &rows.row[i]);
-        }
     }
-    if (!all && !list && found < argc - optind) {
+    if (unknown) {
         fputs("mvld-restore: not every program named is in the record; --list shows it\n", stderr);
         status = TOOL_FAILED;
     }
+    if (lock >= 0)
+        close(lock);
     changes_free(&rows);
     free(record);
     return status;

@@ -7,59 +7,21 @@
  * what it was, so that it starts.
  */
 #include "tools/changes/changes.h"
+#include "tools/changes/made.h"
 #include "tools/common/tools.h"
 #include "tools/interp/interp.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-static int is_kind(const struct change *c, const char *kind) { return !strcmp(c->field[CHANGE_KIND], kind); }
+/* ---- interp ---------------------------------------------------------------------------- */
 
-/* A file that mvld made: 1 when it is as it was made, 0 when it is gone, -1 when it was changed. */
-static int made_file_stands(const char *path, const char *sum)
+static int interp_stands(const char *path, const struct change *c)
 {
-    struct stat st;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK), same = -1;
-    if (fd < 0)
-        return errno == ENOENT ? 0 : -1;
-    if (!fstat(fd, &st) && S_ISREG(st.st_mode)) {
-        unsigned char *text = must_alloc((size_t)st.st_size, 1);
-        if (read(fd, text, (size_t)st.st_size) == st.st_size &&
-            bytes_sum(text, (size_t)st.st_size) == strtoull(sum, NULL, 16))
-            same = 1;
-        free(text);
-    }
-    close(fd);
-    return same;
-}
-
-static const char *undo_file(const char *path, const char *sum)
-{
-    int stands = made_file_stands(path, sum);
-    if (stands < 0)
-        return "it was changed since mvld made it, and stays";
-    return stands && unlink(path) ? strerror(errno) : NULL;
-}
-
-int change_stands(const char *root, const struct change *c)
-{
-    if (!is_kind(c, "interp") && !is_kind(c, "file"))
-        return 1;
-    char *path = must_print("%s%s", root, c->field[CHANGE_PATH]);
-    if (is_kind(c, "file")) {
-        int made = made_file_stands(path, c->field[CHANGE_LOADER]) > 0;
-        free(path);
-        return made;
-    }
     struct elf_file f;
     const char *interp = elf_file_open(&f, path) ? NULL : interp_of(&f);
     int stands = interp && !strcmp(interp, c->field[CHANGE_LOADER]);
     elf_file_close(&f);
-    free(path);
     return stands;
 }
 
@@ -74,11 +36,14 @@ static const char *restore_interp(const struct elf_file *f, const char *before)
     return why;
 }
 
-static const char *undo_interp(const char *path, const char *before)
+static const char *undo_interp(const char *path, const struct change *c)
 {
-    const char *why = NULL, *wrong = NULL;
+    const char *why = NULL, *wrong = NULL, *before = c->field[CHANGE_BEFORE];
     struct elf_file f;
     struct bytes old = {0};
+
+    if (!interp_stands(path, c))
+        return NULL;
     if (elf_file_open(&f, path)) {
         why = must_print("%s", f.error);
     } else if (!record_restore(&f, &old, &wrong)) {
@@ -94,23 +59,66 @@ static const char *undo_interp(const char *path, const char *before)
     return why;
 }
 
-static const char *undo(const char *root, const struct change *c)
+/* ---- files that were made ------------------------------------------------------------------ */
+
+static int file_stands(const char *path, const struct change *c)
 {
-    char *path = must_print("%s%s", root, c->field[CHANGE_PATH]);
-    const char *why = NULL;
-    if (is_kind(c, "file"))
-        why = undo_file(path, c->field[CHANGE_LOADER]);
-    else if (!is_kind(c, "interp"))
-        why = must_print("this version of mvld does not know the change `%s'", c->field[CHANGE_KIND]);
-    else if (change_stands(root, c))
-        why = undo_interp(path, c->field[CHANGE_BEFORE]);
-    free(path);
+    return made_stands(path, c->field[CHANGE_SUM]) > 0;
+}
+
+static const char *undo_file(const char *path, const struct change *c)
+{
+    return made_remove(path, c->field[CHANGE_SUM]);
+}
+
+static const char *undo_unit(const char *path, const struct change *c)
+{
+    const char *why = made_remove(path, c->field[CHANGE_SUM]);
+    if (!why)
+        made_remove_folder(path);
     return why;
+}
+
+/* ---- all ----------------------------------------------------------------------------------- */
+
+/* Both functions get the path below the root folder. */
+static const struct kind {
+    const char *name;
+    int (*stands)(const char *path, const struct change *);
+    const char *(*undo)(const char *path, const struct change *);
+} kinds[] = {
+    {"interp", interp_stands, undo_interp},
+    {"file", file_stands, undo_file},
+    {"wrapper", file_stands, undo_file},
+    {"unit", file_stands, undo_unit},
+};
+
+static const struct kind *kind_of(const struct change *c)
+{
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (!strcmp(c->field[CHANGE_KIND], kinds[i].name))
+            return &kinds[i];
+    return NULL;
+}
+
+int change_stands(const char *root, const struct change *c)
+{
+    const struct kind *kind = kind_of(c);
+    char *path = must_print("%s%s", root, c->field[CHANGE_PATH]);
+    int stands = !kind || kind->stands(path, c);
+    free(path);
+    return stands;
 }
 
 const char *change_undo(const char *record, const char *root, const struct change *c)
 {
-    const char *why = undo(root, c);
+    const struct kind *kind = kind_of(c);
+    if (!kind)
+        return must_print("this version of mvld does not know the change `%s'", c->field[CHANGE_KIND]);
+    char *path = must_print("%s%s", root, c->field[CHANGE_PATH]);
+    asides_remove(path); /* of a tool that was killed */
+    const char *why = kind->undo(path, c);
+    free(path);
     if (why && change_stands(root, c))
         return why;
     const char *kept = changes_remove(record, c);

@@ -38,6 +38,12 @@ const char *path_loader(void)
     return built ? built : MVLD_LOADER;
 }
 
+const char *path_library(void)
+{
+    const char *built = beside("passes/multiverse/library/libmultiverse.so.1");
+    return built ? built : MVLD_LIBRARY;
+}
+
 const char *path_passes(void)
 {
     const char *named = getenv("MVLD_PASS_PATH");

@@ -9,6 +9,7 @@
 #include <stddef.h>
 
 const char *path_loader(void);      /* ld-mvld.so.1 */
+const char *path_library(void);     /* libmultiverse.so.1 */
 /* Where the loader looks for passes, colon-separated, the first one first. */
 const char *path_passes(void);
 /* In a build folder, the folders of the passes as MVLD_PASS_PATH wants them; else

@@ -4,10 +4,13 @@
  */
 #include "tools/common/tools.h"
 
+#include <errno.h>
 #include <ftw.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 void complain(const char *subcommand, const char *format, ...)
@@ -70,6 +73,18 @@ char *must_print(const char *format, ...)
         out_of_memory();
     va_end(args);
     return text;
+}
+
+int make_folders(char *folder)
+{
+    for (char *slash = strchr(folder + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = 0;
+        int error = mkdir(folder, 0755) && errno != EEXIST;
+        *slash = '/';
+        if (error)
+            return -1;
+    }
+    return mkdir(folder, 0755) && errno != EEXIST ? -1 : 0;
 }
 
 static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *at)

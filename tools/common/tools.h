@@ -27,6 +27,7 @@ int tool_set_interp(int argc, char **argv);
 int tool_enable(int argc, char **argv);
 int tool_disable(int argc, char **argv);
 int tool_status(int argc, char **argv);
+int tool_switch(int argc, char **argv);
 int tool_try(int argc, char **argv);
 int tool_show(int argc, char **argv);
 int tool_passes(int argc, char **argv);
@@ -46,6 +47,9 @@ void progress(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void *must_alloc(size_t n, size_t size);
 void *must_grow(void *old, size_t n, size_t size);
 char *must_print(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* The folder of that path, and those above it, where they are not there.  0, or -1 with errno. */
+int make_folders(char *path);
 
 /* A folder and all that is in it, on its file system alone; links are not followed. */
 void remove_tree(const char *folder);

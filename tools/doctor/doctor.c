@@ -141,6 +141,7 @@ static void examine(struct report *r, const char *host, const char *passes)
     doctor_memory(r);
     doctor_host_loader(r, host);
     r->n_machine = r->n;
+    doctor_built_beside(r, host);
     doctor_configuration(r);
     doctor_caches(r);
     doctor_programs(r);

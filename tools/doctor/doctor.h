@@ -40,6 +40,8 @@ void doctor_patching(struct report *);
 void doctor_processor(struct report *);
 void doctor_memory(struct report *);
 void doctor_host_loader(struct report *, const char *path);
+/* Whether this mvld knows the places in the host loader's code. */
+void doctor_built_beside(struct report *, const char *path);
 void doctor_configuration(struct report *);
 void doctor_caches(struct report *);
 void doctor_programs(struct report *);

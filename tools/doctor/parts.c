@@ -6,8 +6,10 @@
 #include "tools/doctor/doctor.h"
 #include "tools/common/elf_file.h"
 #include "tools/config/passes.h"
+#include "tools/run/program.h"
 
 #include "loader/config/config.h"
+#include "loader/known_build_id.h"
 #include "loader/manager/pipeline.h"
 #include "rimf/base/log.h"
 #include "rimf/base/trusted.h"
@@ -134,6 +136,21 @@ void doctor_host_loader(struct report *r, const char *path)
     }
     free(real);
     elf_file_close(&f);
+}
+
+/* An update of glibc brings another one. */
+void doctor_built_beside(struct report *r, const char *path)
+{
+    struct program p = {0};
+
+    if (program_open(&p, path))
+        return;
+    if (p.build_id_size == sizeof known_build_id && !memcmp(p.build_id, known_build_id, sizeof known_build_id))
+        report_finding(r, "build", FINDING_OK, NULL, "mvld was built beside it");
+    else
+        report_finding(r, "build", FINDING_ABSENT, "rebuild mvld",
+                       "mvld was built beside another one: each start searches its code, and remembers no cpuid");
+    free(p.path);
 }
 
 /* ---- configuration ------------------------------------------------------------------ */

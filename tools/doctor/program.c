@@ -7,9 +7,9 @@
 #include "rimf/base/hash.h"
 #include "rimf/base/base.h"
 #include "tools/cache/state.h"
-#include "tools/changes/changes.h"
 #include "tools/common/paths.h"
 #include "tools/doctor/doctor.h"
+#include "tools/enable/enable.h"
 #include "tools/run/program.h"
 #include "tools/run/request.h"
 
@@ -18,26 +18,32 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What the record of changes has of its file, or NULL. */
-static const struct change *recorded(const struct changes *rows, const char *path)
+/* One for each way in which it is enabled.  Their number. */
+static size_t report_ways(struct report *r, const struct program *p, const struct changes *rows)
 {
-    for (size_t i = 0; i < rows->n; i++)
-        if (!strcmp(rows->row[i].field[CHANGE_KIND], "interp") && !strcmp(rows->row[i].field[CHANGE_PATH], path))
-            return &rows->row[i];
-    return NULL;
+    size_t n = 0;
+
+    for (const struct change *c = NULL; (c = changes_next(rows, c, p->path));) {
+        const struct way *way = way_of(c);
+        char *remedy, *why = way ? way_trouble(c, &remedy) : NULL;
+
+        if (why)
+            report_finding(r, "loader", FINDING_PROBLEM, remedy, "%s", why);
+        else if (way)
+            report_finding(r, "loader", FINDING_OK, NULL, "it starts under %s, by %s%s%s",
+                           way->text ? "mvld" : p->interpreter, way->name, way->text ? " " : "",
+                           way->text ? c->field[CHANGE_PATH] : "");
+        n += way != NULL;
+    }
+    return n;
 }
 
-static void report_loader(struct report *r, const struct program *p, const struct change *c, const char *enable)
+static void report_loader(struct report *r, const struct program *p, const char *enable)
 {
     static const char *const name = "loader";
     const char *objection = program_objection(p);
 
-    if (c && !change_stands("", c))
-        report_finding(r, name, FINDING_PROBLEM, enable, "it was replaced since set-interp, and starts without mvld");
-    else if (c && access(c->field[CHANGE_LOADER], X_OK))
-        report_finding(r, name, FINDING_PROBLEM, "mvld-restore --all", "it does not start: there is no %s",
-                       c->field[CHANGE_LOADER]);
-    else if (p->kind == PROGRAM_OURS || c)
+    if (p->kind == PROGRAM_OURS)
         report_finding(r, name, FINDING_OK, NULL, "it starts under %s, by set-interp", p->interpreter);
     else if (p->kind == PROGRAM_SCRIPT)
         report_finding(r, name, FINDING_ABSENT, "mvld doctor of its interpreter", "it is a script of %s", p->interpreter);
@@ -79,13 +85,13 @@ static int open_in(struct cached *c, char **path, const char *folder, const char
     return 0;
 }
 
-/* The one that a start looks for is called after the program, the plan and the way that it is started
- * (loader/store/folder.c); root's comes first. */
+/* The one that a start looks for is called after the program and the plan (loader/store/folder.c); root's comes
+ * first. */
 static void report_snapshot(struct report *r, const struct program *p, const struct pipeline *plan, const char *remedy)
 {
     size_t n = pipeline_in_snapshot(plan);
-    char *key = must_print("%016lx-%016lx%s", (unsigned long)rimf_hash(p->path, strlen(p->path)),
-                           (unsigned long)pipeline_fingerprint(plan, n), p->kind == PROGRAM_OURS ? "" : "-direct");
+    char *key = must_print("%016lx-%016lx", (unsigned long)rimf_hash(p->path, strlen(p->path)),
+                           (unsigned long)pipeline_fingerprint(plan, n));
     enum finding_state missing = p->kind == PROGRAM_OURS ? FINDING_PROBLEM : FINDING_ABSENT;
     char users[4096], *path;
     const char *wrong;
@@ -117,11 +123,12 @@ static void report_all(struct report *r, struct program *p)
     char *enable = must_print("mvld enable %s (mvld try %s: whether it gains)", p->path, p->path);
     struct changes rows = {0};
     struct pipeline *plan = NULL;
-    const struct change *c = record && !changes_read(record, &rows) ? recorded(&rows, p->path) : NULL;
+    size_t n = record && !changes_read(record, &rows) ? report_ways(r, p, &rows) : 0;
     const char *wrong = request_apply(&(struct request){0}, p);
-    char *remedy = must_print("mvld %s %s", c ? "enable" : "build", p->path);
+    char *remedy = must_print("mvld %s %s", n ? "enable" : "build", p->path);
 
-    report_loader(r, p, c, c ? remedy : enable);
+    if (!n)
+        report_loader(r, p, enable);
     if (!program_objection(p) && p->kind != PROGRAM_SCRIPT) {
         if (!wrong && request_plan(p, &plan, why, sizeof why))
             wrong = why;

@@ -1,27 +1,23 @@
 /* SPDX-License-Identifier: MIT
  *
- * doctor/programs.c: the programs that set-interp changed, and whether their loader is there.
+ * doctor/programs.c: the programs that are enabled or changed, and whether they start under mvld.
  */
-#include "tools/changes/changes.h"
 #include "tools/doctor/doctor.h"
+#include "tools/enable/enable.h"
 
 #include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
-static void report_program(struct report *r, const struct change *c)
+static void report_program(struct report *r, const struct way *way, const struct change *c)
 {
-    const char *path = c->field[CHANGE_PATH], *loader = c->field[CHANGE_LOADER];
-    if (access(path, F_OK))
-        report_finding(r, "changed", FINDING_ABSENT, "mvld-restore --all forgets it", "%s is gone", path);
-    else if (!change_stands("", c))
-        report_finding(r, "changed", FINDING_PROBLEM, "mvld set-interp it again, or mvld-restore --all",
-                       "%s was replaced since, and starts without mvld", path);
-    else if (access(loader, X_OK))
-        report_finding(r, "changed", FINDING_PROBLEM, "mvld-restore --all",
-                       "%s does not start: there is no %s", path, loader);
+    char *remedy, *why = way_trouble(c, &remedy);
+
+    if (why)
+        report_finding(r, "changed", FINDING_PROBLEM, remedy, "%s: %s", change_program(c), why);
     else
-        report_finding(r, "changed", FINDING_OK, NULL, "%s starts under %s", path, loader);
+        report_finding(r, "changed", FINDING_OK, NULL, "%s starts under mvld, by %s%s%s", change_program(c), way->name,
+                       way->text ? " " : "", way->text ? c->field[CHANGE_PATH] : "");
+    free(remedy);
+    free(why);
 }
 
 void doctor_programs(struct report *r)
@@ -34,10 +30,10 @@ void doctor_programs(struct report *r)
     if (why)
         report_finding(r, "record of changes", FINDING_PROBLEM, NULL, "%s", why);
     else if (!rows.n)
-        report_finding(r, "changed", FINDING_ABSENT, NULL, "none: set-interp changed no program");
+        report_finding(r, "changed", FINDING_ABSENT, NULL, "none: no program is enabled");
     for (size_t i = 0; i < rows.n; i++)
-        if (!strcmp(rows.row[i].field[CHANGE_KIND], "interp"))
-            report_program(r, &rows.row[i]);
+        if (way_of(&rows.row[i]))
+            report_program(r, way_of(&rows.row[i]), &rows.row[i]);
     changes_free(&rows);
     free(record);
 }

@@ -5,7 +5,7 @@
  * The steps are those that a user would take one by one, each recorded before it is done:
  *
  *     a file for the program in apps.d, and `mvld config`
- *     `mvld set-interp`
+ *     a way in which it is started under mvld (ways.c)
  *     `mvld analyze` of the program, as it is now, and its libraries
  *     `mvld build`, whose snapshot the next start maps
  *
@@ -13,29 +13,36 @@
  * `enable` also renews what an upgrade has left behind.
  */
 #include "tools/cache/items.h"
+#include "tools/changes/made.h"
 #include "tools/common/paths.h"
 #include "tools/common/tools.h"
 #include "tools/enable/enable.h"
+#include "tools/interp/interp.h"
 #include "tools/run/program.h"
+#include "tools/run/wrapper.h"
 
 #include <errno.h>
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 static const char usage[] =
-    "Usage: mvld enable [--pass PASS] [--force] PROGRAM...\n"
+    "Usage: mvld enable [--by WAY] [--pass PASS] [--force] PROGRAM...\n"
+    "       mvld enable --unit NAME.service [--pass PASS] [--force] PROGRAM\n"
     "       mvld enable --stale\n"
     "\n"
-    "Each PROGRAM starts under mvld from now on, from a snapshot: writes a file for it in apps.d,\n"
-    "changes its interpreter, analyses it and its libraries, and builds the snapshot.  Say it again\n"
-    "after an upgrade.  `mvld disable' takes everything back, `mvld status' lists it, and `mvld try'\n"
-    "says whether it is worth it.\n"
+    "Each PROGRAM starts under mvld from now on, from a snapshot: writes a file for it in apps.d, has\n"
+    "it started so, analyses it and its libraries, and builds the snapshot.  Say it again after an\n"
+    "upgrade.  `mvld disable' takes everything back, `mvld status' lists it, and `mvld try' says\n"
+    "whether it is worth it.\n"
     "\n"
-    "  --pass PASS  run this pass (again for more) instead of direct-calls\n"
+    "  --by WAY     wrapper: a script of its name in /usr/local/bin, for a user in ~/.local/bin;\n"
+    "               unit: a drop-in for the unit of --unit; set-interp: its file is changed.\n"
+    "               Without --by as before, else a wrapper where a shell finds one, else set-interp\n"
+    "  --unit NAME  for this unit of systemd's alone, whose ExecStart= names PROGRAM\n"
+    "  --pass PASS  run this pass (again for more) instead of direct-calls, or of those before\n"
     "  --force      also a program that set-interp leaves alone\n"
     "  --stale      again those that were enabled and an upgrade has left behind (mvld status)\n"
     "  --help       this text\n"
@@ -43,9 +50,12 @@ static const char usage[] =
     "Exit code: 0; 1 when a program could not be enabled (it is as it was); 2 for wrong usage.\n";
 
 struct wish {
-    char *passes;
+    const char *by, *unit; /* or NULL */
+    char *passes;          /* the same */
     int force;
 };
+
+/* ---- configuration -------------------------------------------------------------------- */
 
 /* The program's file in apps.d, by its name; folders on the way are made. */
 static char *config_file(const char *program)
@@ -53,7 +63,7 @@ static char *config_file(const char *program)
     char *folder = enable_config_folder(), *path = NULL;
     if (folder) {
         char *apps = must_print("%s/apps.d", folder);
-        if ((mkdir(folder, 0755) && errno != EEXIST) || (mkdir(apps, 0755) && errno != EEXIST))
+        if (make_folders(apps))
             complain("enable", "%s: %s", apps, strerror(errno));
         else
             path = must_print("%s/%s.conf", apps, strrchr(program, '/') + 1);
@@ -65,79 +75,210 @@ static char *config_file(const char *program)
     return path;
 }
 
-static int is_recorded(const char *path, const char *program)
+/* What was enabled before, and what this `enable` has changed. */
+struct state {
+    struct changes before;
+    char *config, *old; /* the file in apps.d; its text, where this replaced one */
+};
+
+static const struct change *row_of_config(const struct state *s, const char *program)
 {
-    char *record = changes_path("");
-    struct changes rows = {0};
-    int found = 0;
-    if (record && !changes_read(record, &rows))
-        for (size_t i = 0; i < rows.n; i++)
-            found |= !strcmp(rows.row[i].field[CHANGE_PATH], path) && enable_concerns(&rows.row[i], program);
-    changes_free(&rows);
-    free(record);
-    return found;
+    const struct change *c = NULL;
+    while ((c = changes_next(&s->before, c, program)) && strcmp(c->field[CHANGE_PATH], s->config))
+        ;
+    return c;
 }
 
-/* 0; or -1: said.  *made: it was not there before. */
-static int configure(const struct wish *w, const char *program, int *made)
+static char *read_file(const char *path)
 {
-    char *path = config_file(program);
-    const char *why = NULL;
-    if (!path)
-        return -1;
-    *made = access(path, F_OK) != 0;
-    if (*made) {
-        char *text = must_print("; made by `mvld enable'; `mvld disable' removes it\n"
-                                "[app]\nmatch = %s\npasses = %s\non-miss = build\n", program, w->passes);
-        why = enable_make_file(path, program, text);
+    FILE *file = fopen(path, "re");
+    char *text = NULL;
+    size_t size = 0;
+    if (file && getdelim(&text, &size, 0, file) < 0) {
         free(text);
-    } else if (!is_recorded(path, program)) {
-        why = must_print("%s is there, and was not made for this program: nothing is configured over it", path);
+        text = NULL;
+    }
+    if (file)
+        fclose(file);
+    return text;
+}
+
+/* Where nothing is said of passes, those that were configured stay, and what a user has edited.  0; or -1: said. */
+static int configure(const struct wish *w, const char *program, struct state *s)
+{
+    const char *why = NULL;
+    s->config = config_file(program);
+    if (!s->config)
+        return -1;
+    int is_there = row_of_config(s, program) && !access(s->config, F_OK);
+    if (!is_there || w->passes) {
+        char *text = must_print("; made by `mvld enable'; `mvld disable' removes it\n"
+                                "[app]\nmatch = %s\npasses = %s\non-miss = build\n", program,
+                                w->passes ? w->passes : "direct-calls");
+        s->old = is_there ? read_file(s->config) : NULL;
+        why = enable_make_file("file", s->config, program, text, 0644);
+        free(text);
     }
     if (why)
-        complain("enable", "%s: %s", program, why);
-    free(path);
+        complain("enable", "%s: %s: %s", program, s->config, why);
     return why || enable_make_config() ? -1 : 0;
 }
 
-static const char *objection(const char *program)
+/* ---- ways ------------------------------------------------------------------------------- */
+
+/* Takes back what has been done since; other passes are those of before. */
+static void undo_since(const struct target *t, const struct state *s)
+{
+    char *record = changes_path("");
+    struct changes now = {0};
+    if (!changes_read(record, &now))
+        for (size_t i = now.n; i-- > 0;) {
+            const struct change *c = NULL;
+            if (strcmp(change_program(&now.row[i]), t->program))
+                continue;
+            while ((c = changes_next(&s->before, c, t->program)) &&
+                   strcmp(c->field[CHANGE_PATH], now.row[i].field[CHANGE_PATH]))
+                ;
+            if (!c)
+                change_undo(record, "", &now.row[i]);
+        }
+    if (s->old)
+        enable_make_file("file", s->config, t->program, s->old, 0644);
+    enable_make_config();
+    changes_free(&now);
+    free(record);
+}
+
+/* 0 when the program starts so from now on, and its snapshot is built. */
+static int arrange(const struct wish *w, const struct target *t, const struct way *way, const char *place)
+{
+    if (way_arrange(way, t, place, w->force))
+        return -1;
+    if (way->enter)
+        unit_reload();
+    progress("[1/2] analysing %s and its libraries\n", t->program);
+    if (enable_run(NULL, (const char *const[]){"analyze", "--program", t->program, NULL}, NULL))
+        return -1;
+    progress("[2/2] building its snapshot\n");
+    if (enable_run(way, (const char *const[]){"build", t->program, NULL}, NULL))
+        return -1;
+    printf("%s starts under mvld by %s%s%s; `mvld disable %s' takes it back\n", t->program, way->name,
+           way->text ? " " : "", way->text ? place : "", t->program);
+    if (way->enter) {
+        char *unit = unit_of(place);
+        printf("  from its next start: systemctl restart %s\n", unit);
+        free(unit);
+    }
+    return 0;
+}
+
+/* In the ways of before.  *n: so many. */
+static int arrange_again(const struct wish *w, const struct target *t, const struct state *s, int *n)
+{
+    int failed = 0;
+    for (const struct change *c = NULL; !failed && (c = changes_next(&s->before, c, t->program));) {
+        const struct way *way = way_of(c);
+        char *called = way ? wrapper_program(c->field[CHANGE_PATH]) : NULL;
+        *n += way != NULL;
+        failed = way && arrange(w, &(struct target){t->program, called ? called : t->called, NULL}, way,
+                                c->field[CHANGE_PATH]);
+        free(called);
+    }
+    return failed;
+}
+
+/* The way that was asked for, or the first one that the program can have. */
+static int arrange_new(const struct wish *w, const struct target *t)
+{
+    const char *by = w->by ? w->by : w->unit ? "unit" : NULL, *why = NULL;
+    for (const struct way *way = ways; way->name; way++) {
+        char *place = by && strcmp(by, way->name) ? NULL : way->place(t, &why);
+        int failed = place ? arrange(w, t, way, place) : -1;
+        free(place);
+        if (place)
+            return failed;
+    }
+    complain("enable", "%s: %s", t->program, why);
+    return -1;
+}
+
+/* ---- a program ---------------------------------------------------------------------------- */
+
+/* By its absolute path: a wrapper is called from anywhere. */
+static char *find_called(const char *name)
+{
+    char *found = program_find(name), *here = found && *found != '/' ? getcwd(NULL, 0) : NULL;
+    char *called = here ? must_print("%s/%s", here, found) : NULL;
+    if (!called)
+        return found;
+    free(here);
+    free(found);
+    return called;
+}
+
+static const char *objection(const char *program, int force)
 {
     struct program p;
+    const char *why = NULL;
     if (program_open(&p, program))
         return strerror(errno);
-    return p.kind == PROGRAM_OURS ? NULL : p.kind == PROGRAM_SCRIPT ? "it is a script: enable its interpreter"
-                                                                    : program_objection(&p);
+    if (p.kind != PROGRAM_OURS)
+        why = p.kind == PROGRAM_SCRIPT ? "it is a script: enable its interpreter" : program_objection(&p);
+    if (!why && strpbrk(program, ",;' \t"))
+        why = "a path with a comma, a semicolon, a quote or a space cannot be configured";
+    if (!why && !force)
+        why = interp_essential(program);
+    return why || force ? why : loader_untrusted(path_loader(), program);
+}
+
+/* With the lock. */
+static int enable_target(const struct wish *w, const struct target *t)
+{
+    char *record = changes_path("");
+    struct state s = {0};
+    int again = 0, failed = 1;
+    const char *why = record ? changes_read(record, &s.before) : NULL;
+
+    if (why)
+        complain("enable", "%s", why);
+    else
+        failed = configure(w, t->program, &s);
+    if (!failed && !w->by && !w->unit)
+        failed = arrange_again(w, t, &s, &again);
+    if (!failed && !again)
+        failed = arrange_new(w, t);
+    if (failed && !why) {
+        undo_since(t, &s);
+        complain("enable", "%s: not enabled%s", t->program,
+                 changes_next(&s.before, NULL, t->program) ? "" : ": it is as it was");
+    }
+    changes_free(&s.before);
+    free(s.config);
+    free(s.old);
+    free(record);
+    return failed ? TOOL_FAILED : TOOL_OK;
 }
 
 static int enable(const struct wish *w, const char *name)
 {
-    char *found = program_find(name), *program = found ? realpath(found, NULL) : NULL;
-    const char *why = program ? objection(program) : strerror(errno);
-    int made = 0, failed;
+    struct target t = {.called = find_called(name), .unit = w->unit};
+    t.program = t.called ? realpath(t.called, NULL) : NULL;
+    const char *why = t.program ? objection(t.program, w->force) : strerror(errno);
+    if (!why && strpbrk(t.called, "'\n"))
+        why = "a path with a quote or a newline cannot stand in a script";
+    char *record = changes_path("");
+    int lock = why ? -1 : changes_lock(record, "enable", 1, &why), status = TOOL_FAILED;
 
-    if (!why && strpbrk(program, ",; \t"))
-        why = "a path with a comma, a semicolon or a space cannot be configured";
-    if (why) {
+    if (why)
         complain("enable", "%s: %s", name, why);
-        return TOOL_FAILED;
-    }
-    const char *const interp[] = {"set-interp", program, w->force ? "--force" : NULL, NULL};
-    failed = configure(w, program, &made) || enable_run(interp);
-    if (!failed)
-        progress("[1/2] analysing %s and its libraries\n", program);
-    failed = failed || enable_run((const char *const[]){"analyze", "--program", program, NULL});
-    if (!failed)
-        progress("[2/2] building its snapshot\n");
-    failed = failed || enable_run((const char *const[]){"build", program, NULL});
-    if (failed && made)
-        enable_run((const char *const[]){"disable", program, NULL});
-    if (failed)
-        complain("enable", "%s: not enabled%s", program, made ? ": it is as it was" : "");
     else
-        printf("%s starts under mvld; `mvld disable %s' takes it back\n", program, program);
-    free(program);
-    free(found);
-    return failed ? TOOL_FAILED : TOOL_OK;
+        status = enable_target(w, &t);
+    if (lock >= 0)
+        close(lock);
+    free(record);
+    free(t.program);
+    free(t.called);
+    return status;
 }
 
 /* A program that is disabled meanwhile is left alone: the record is asked again for each. */
@@ -151,16 +292,26 @@ static int enable_stale(const struct wish *w)
     if (why)
         complain("enable", "%s", why);
     for (size_t i = 0; i < rows.n; i++)
-        if (!strcmp(rows.row[i].field[CHANGE_KIND], "interp") && enable_is_stale(rows.row[i].field[CHANGE_PATH]))
-            status |= enable(w, rows.row[i].field[CHANGE_PATH]);
+        if (way_of(&rows.row[i]) && enable_is_stale(change_program(&rows.row[i])))
+            status |= enable(w, change_program(&rows.row[i]));
     changes_free(&rows);
     free(record);
     return status;
 }
 
+static int is_way(const char *name)
+{
+    const struct way *way = ways;
+    while (way->name && strcmp(way->name, name))
+        way++;
+    return way->name != NULL;
+}
+
 int tool_enable(int argc, char **argv)
 {
-    static const struct option options[] = {{"pass", required_argument, NULL, 'p'},
+    static const struct option options[] = {{"by", required_argument, NULL, 'b'},
+                                            {"unit", required_argument, NULL, 'u'},
+                                            {"pass", required_argument, NULL, 'p'},
                                             {"force", no_argument, NULL, 'f'},
                                             {"stale", no_argument, NULL, 's'},
                                             {"help", no_argument, NULL, 'h'},
@@ -170,6 +321,8 @@ int tool_enable(int argc, char **argv)
 
     while ((c = getopt_long(argc, argv, "h", options, NULL)) != -1) {
         switch (c) {
+        case 'b': w.by = optarg; break;
+        case 'u': w.unit = strchr(optarg, '.') ? optarg : must_print("%s.service", optarg); break;
         case 'p': w.passes = w.passes ? must_print("%s, %s", w.passes, optarg) : optarg; break;
         case 'f': w.force = 1; break;
         case 's': stale = 1; break;
@@ -177,7 +330,8 @@ int tool_enable(int argc, char **argv)
         default: return TOOL_USAGE;
         }
     }
-    if (stale == (optind < argc)) {
+    if (stale == (optind < argc) || (w.by && !is_way(w.by)) || (stale && (w.by || w.unit || w.passes)) ||
+        (w.unit && (argc - optind != 1 || (w.by && strcmp(w.by, "unit"))))) {
         fputs(usage, stderr);
         return TOOL_USAGE;
     }
@@ -185,7 +339,6 @@ int tool_enable(int argc, char **argv)
         complain("enable", "this mvld is not installed, and its passes would not be found: ./dev install");
         return TOOL_FAILED;
     }
-    w.passes = w.passes ? w.passes : "direct-calls";
     if (!geteuid()) /* a cache of root's own would serve root alone */
         unsetenv("XDG_CACHE_HOME");
     int64_t start = time(NULL);

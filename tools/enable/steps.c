@@ -2,15 +2,13 @@
  *
  * enable/steps.c: single steps of switching a program on and off.
  */
+#include "tools/changes/made.h"
 #include "tools/common/tools.h"
 #include "tools/config/make.h"
 #include "tools/enable/enable.h"
-#include "tools/interp/interp.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
-#include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -19,46 +17,123 @@
 
 extern char **environ;
 
-const char *enable_make_file(const char *path, const char *program, const char *text)
+/* The row of the file of that kind and path, or NULL. */
+static const struct change *row_of(const struct changes *rows, const char *kind, const char *path)
 {
-    char *record = changes_path("");
-    char *sum = must_print("%016" PRIx64, bytes_sum((const unsigned char *)text, strlen(text)));
-    const struct change row = {{"file", path, sum, program}};
-    const char *why = record ? changes_add(record, &row) : "there is no folder for the record of changes";
-    int fd = why ? -1 : open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    for (size_t i = 0; i < rows->n; i++)
+        if (!strcmp(rows->row[i].field[CHANGE_KIND], kind) && !strcmp(rows->row[i].field[CHANGE_PATH], path))
+            return &rows->row[i];
+    return NULL;
+}
 
-    if (!why && (fd < 0 || write(fd, text, strlen(text)) != (ssize_t)strlen(text) || fsync(fd)))
-        why = must_print("%s: %s", path, strerror(errno));
-    if (fd >= 0)
-        close(fd);
-    if (why && record && fd >= 0)
-        unlink(path);
-    if (why && record)
-        changes_remove(record, &row);
+/* What of ours is there goes; what is not ours stays, and is an error. */
+static const char *make_room(const char *record, const struct changes *rows, const struct change *row)
+{
+    const struct change *old = row_of(rows, row->field[CHANGE_KIND], row->field[CHANGE_PATH]);
+
+    if (old && strcmp(change_program(old), change_program(row)))
+        return must_print("it was made for %s", change_program(old));
+    if (old && made_stands(row->field[CHANGE_PATH], old->field[CHANGE_SUM]) < 0)
+        return "it was changed since mvld made it, and stays";
+    if (old)
+        return change_undo(record, "", old);
+    return access(row->field[CHANGE_PATH], F_OK) ? NULL : "it is there, and mvld did not make it";
+}
+
+/* The last folder of its path may be new. */
+static void make_folder(const char *path)
+{
+    char *folder = must_print("%.*s", (int)(strrchr(path, '/') - path), path);
+    mkdir(folder, 0755); /* what is wrong shows when the file is made */
+    free(folder);
+}
+
+const char *enable_make_file(const char *kind, const char *path, const char *program, const char *text, unsigned mode)
+{
+    char *record = changes_path(""), *sum = made_sum(text);
+    const struct change row = {{kind, path, sum, program}};
+    struct changes rows = {0};
+    const char *why = record ? changes_read(record, &rows) : "there is no folder for the record of changes";
+    const struct change *old = why ? NULL : row_of(&rows, kind, path);
+
+    if (!old || strcmp(old->field[CHANGE_SUM], sum) || strcmp(change_program(old), program) || !change_stands("", old)) {
+        why = why ? why : make_room(record, &rows, &row);
+        if (!why && !(why = changes_add(record, &row))) {
+            make_folder(path);
+            why = made_write(path, text, mode);
+            if (why)
+                change_undo(record, "", &row);
+        }
+    }
+    changes_free(&rows);
     free(sum);
     free(record);
     return why;
 }
 
-int enable_concerns(const struct change *c, const char *program)
+static int steers(const char *setting)
 {
-    return !strcmp(c->field[strcmp(c->field[CHANGE_KIND], "file") ? CHANGE_PATH : CHANGE_BEFORE], program);
+    return (!strncmp(setting, "MVLD", 4) && strncmp(setting, "MVLD_STATE=", 11) && strncmp(setting, "MVLD_CACHE_SIZE=", 16)) ||
+           !strncmp(setting, "LD_", 3) || !strncmp(setting, "GLIBC_TUNABLES=", 15);
 }
 
-int enable_run(const char *const *words)
+static char **usual_environment(void)
 {
-    char *self = realpath("/proc/self/exe", NULL);
+    size_t n = 0, k = 0;
+    while (environ[n])
+        n++;
+    char **list = must_alloc(n + 1, sizeof *list);
+    for (size_t i = 0; i < n; i++)
+        if (!steers(environ[i]))
+            list[k++] = environ[i];
+    return list;
+}
+
+/* All that comes, to be freed. */
+static char *read_all(int fd)
+{
+    size_t n = 0;
+    char *text = must_alloc(1, 1);
+    for (ssize_t got = 1; got > 0 || (got < 0 && errno == EINTR);) {
+        text = must_grow(text, n + 4097, 1);
+        got = read(fd, text + n, 4096);
+        n += got > 0 ? (size_t)got : 0;
+    }
+    text[n] = 0;
+    return text;
+}
+
+static _Noreturn void become(const struct way *way, const char *self, char *const *argv, char *const *environment,
+                             int out)
+{
+    if (out >= 0 && (dup2(out, STDOUT_FILENO) < 0 || dup2(out, STDERR_FILENO) < 0))
+        _exit(TOOL_FAILED);
+    if (!way || !way->enter || !way->enter())
+        execve(self, argv, environment);
+    complain(argv[1], "%s", strerror(errno));
+    _exit(TOOL_FAILED);
+}
+
+int enable_run(const struct way *way, const char *const *words, char **said)
+{
+    char *self = realpath("/proc/self/exe", NULL), **environment = usual_environment();
     const char *argv[16] = {self};
-    int status = -1;
-    pid_t pid;
+    int status = -1, out[2] = {-1, -1};
 
     for (size_t i = 0; words[i]; i++)
         argv[i + 1] = words[i];
     fflush(stdout);
-    if (!self || posix_spawn(&pid, self, NULL, NULL, (char **)argv, environ))
-        pid = -1;
+    pid_t pid = !self || (said && pipe2(out, O_CLOEXEC)) ? -1 : fork();
+    if (!pid)
+        become(way, self, (char *const *)argv, environment, out[1]);
+    if (said) {
+        close(out[1]);
+        *said = read_all(out[0]);
+        close(out[0]);
+    }
     while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
         ;
+    free(environment);
     free(self);
     return WIFEXITED(status) ? WEXITSTATUS(status) : TOOL_FAILED;
 }
@@ -74,5 +149,5 @@ char *enable_config_folder(void)
 
 int enable_make_config(void)
 {
-    return enable_run((const char *const[]){"config", geteuid() ? "--user" : NULL, NULL});
+    return enable_run(NULL, (const char *const[]){"config", geteuid() ? "--user" : NULL, NULL}, NULL);
 }

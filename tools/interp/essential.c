@@ -138,21 +138,28 @@ static int device_of(const char *path, dev_t *to)
     return failed;
 }
 
-const char *loader_objection(const char *loader, const char *program)
+const char *loader_untrusted(const char *loader, const char *program)
 {
     struct stat of_loader, of_program;
-    dev_t loaders, programs, root, usr;
     const char *why = NULL;
     size_t length = 0;
-    if (stat(program, &of_program) || device_of(loader, &loaders) || device_of(program, &programs) ||
+    if (stat(program, &of_program))
+        return "it cannot be looked at";
+    if (trusted_path(&rimf_sys_kernel, loader, of_program.st_uid, &of_loader, &why, &length))
+        return must_print("others could change its loader, because of %.*s: %s (--force changes it "
+                          "nevertheless)", (int)length, loader, why);
+    return NULL;
+}
+
+const char *loader_objection(const char *loader, const char *program)
+{
+    dev_t loaders, programs, root, usr;
+    if (device_of(loader, &loaders) || device_of(program, &programs) ||
         device_of("/", &root) || device_of("/usr/", &usr))
         return "the loader cannot be looked at";
     /* Those of / and /usr are there before anything is started from another one. */
     if (loaders != programs && loaders != root && loaders != usr)
         return must_print("%s lies on a file system that may not be mounted when the program is started "
                           "(--force changes it nevertheless)", loader);
-    if (trusted_path(&rimf_sys_kernel, loader, of_program.st_uid, &of_loader, &why, &length))
-        return must_print("others could change its loader, because of %.*s: %s (--force changes it "
-                          "nevertheless)", (int)length, loader, why);
-    return NULL;
+    return loader_untrusted(loader, program);
 }

@@ -42,9 +42,19 @@ int record_restore(const struct elf_file *now, struct bytes *before, const char 
  * NULL, or what went wrong. */
 const char *replace_file(const struct elf_file *, const struct bytes *content);
 
+/* Opens a new file beside `path`, readable by its owner alone; *name is to be freed.  -1 with errno.  What killed
+ * tools left of such files beside `path`, asides_remove removes. */
+int aside_open(const char *path, char **name);
+void asides_remove(const char *path);
+
+/* set-interp.c: what `mvld set-interp` does with one program, in which the record's lock is held.  Its exit code. */
+int interp_set(const char *program, int force);
+
 /* essential.c: why this program should keep the machine's loader, and why this loader should not be a
  * program's; or NULL.  Both paths are absolute and have no links at their end. */
 const char *interp_essential(const char *path);
 const char *loader_objection(const char *loader, const char *program);
+/* Of these reasons, that others than the program's owner and root may change the loader. */
+const char *loader_untrusted(const char *loader, const char *program);
 
 #endif

@@ -11,6 +11,7 @@
 #include "tools/interp/interp.h"
 #include "tools/common/tools.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -102,14 +103,46 @@ static const char *exchange(const char *aside, const char *path, const struct st
     return rename(aside, path) ? "cannot be replaced" : NULL;
 }
 
+/* ---- names ------------------------------------------------------------------------------ */
+
+#define ASIDE_RANDOM "XXXXXX"
+
+static size_t folder_length(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? (size_t)(slash - path) + 1 : 0;
+}
+
+/* Another tool may be at work on the same file, with another record of changes: so each has a name of its own. */
+int aside_open(const char *path, char **name)
+{
+    int folder = (int)folder_length(path);
+    *name = must_print("%.*s.%s.mvld-" ASIDE_RANDOM, folder, path, path + folder);
+    return mkostemp(*name, O_CLOEXEC);
+}
+
+void asides_remove(const char *path)
+{
+    size_t n = folder_length(path);
+    char *folder = must_print("%.*s.", (int)n, path), *start = must_print(".%s.mvld-", path + n);
+    DIR *entries = opendir(folder);
+    for (struct dirent *e; entries && (e = readdir(entries));)
+        if (!strncmp(e->d_name, start, strlen(start)) &&
+            strlen(e->d_name) == strlen(start) + strlen(ASIDE_RANDOM))
+            unlinkat(dirfd(entries), e->d_name, 0);
+    if (entries)
+        closedir(entries);
+    free(start);
+    free(folder);
+}
+
 const char *replace_file(const struct elf_file *f, const struct bytes *content)
 {
     static char text[512];
-    const char *path = f->path, *slash = strrchr(path, '/'), *why;
-    int folder = slash ? (int)(slash - path) + 1 : 0;
-    char *aside = must_print("%.*s.mvld-XXXXXX", folder, path);
+    const char *path = f->path, *why;
+    char *aside = NULL;
     int from = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    int to = from < 0 ? -1 : mkostemp(aside, O_CLOEXEC);
+    int to = from < 0 ? -1 : aside_open(path, &aside);
 
     if (from < 0)
         why = "cannot be opened";

@@ -171,6 +171,11 @@ static int handle_file(const struct request *r, const char *file)
     return status;
 }
 
+int interp_set(const char *program, int force)
+{
+    return handle_file(&(struct request){.action = SET, .loader = path_loader(), .force = force}, program);
+}
+
 int tool_set_interp(int argc, char **argv)
 {
     static const struct option options[] = {{"restore", no_argument, NULL, 'r'},
@@ -204,9 +209,19 @@ int tool_set_interp(int argc, char **argv)
         complain("set-interp", "%s: no such loader: programs would not start", r.loader);
         return TOOL_FAILED;
     }
+    char *record = changes_path("");
+    const char *why = NULL;
+    int lock = r.action == PRINT ? -1 : changes_lock(record, "set-interp", r.action == SET, &why);
+    if (why && r.action == SET && !r.force) {
+        complain("set-interp", "%s", why);
+        return TOOL_FAILED;
+    }
     for (int i = optind; i < argc; i++)
         if (handle_file(&r, argv[i]))
             status = TOOL_FAILED;
+    if (lock >= 0)
+        close(lock);
+    free(record);
     if (r.action == SET)
         config_remind("set-interp");
     return status;

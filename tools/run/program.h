@@ -29,7 +29,8 @@ struct program {
     size_t build_id_size;
 };
 
-/* The file that `name` means to a shell.  NULL with errno: ENOENT, EACCES. */
+/* The file that `name` means to a shell; of a script of `mvld enable' (wrapper.h), the program that it starts.
+ * NULL with errno: ENOENT, EACCES. */
 char *program_find(const char *name);
 /* Looks at the file.  0, or -1 with errno. */
 int program_open(struct program *, const char *path);
@@ -38,6 +39,9 @@ int program_open_to_run(struct program *, const char *path);
 /* `path` becomes the name that the kernel gives the file (/proc/self/exe), links followed: by
  * that one the host loader finds $ORIGIN when the kernel starts it. */
 void program_follow(struct program *);
+/* The descriptor of a note in a PT_NOTE (of alignment 4) that was read, or NULL. */
+const unsigned char *program_note(const unsigned char *notes, size_t size, const char *name, uint32_t type,
+                                  size_t *desc_size);
 /* Why passes cannot run in it, as a phrase; NULL when they can. */
 const char *program_objection(const struct program *);
 

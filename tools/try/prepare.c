@@ -3,10 +3,13 @@
  * try/prepare.c: analyses, snapshots and a mount namespace for `mvld try`.
  */
 #include "tools/try/prepare.h"
+#include "tools/changes/made.h"
 #include "tools/common/paths.h"
 #include "tools/common/tools.h"
+#include "tools/enable/enable.h"
 #include "tools/interp/interp.h"
 #include "tools/run/program.h"
+#include "tools/run/wrapper.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -138,16 +142,40 @@ static void add_way(struct try_runs *r, const char *name, const char *remedy, ch
         .name = name, .remedy = remedy, .argv = argv, .environment = environment, .place = *place};
 }
 
-/* One way under mvld: its snapshot is made, with what the program loads while it runs. */
+/* One way under mvld, `run`: its snapshot is made, with what the program loads while it runs. */
 static void add_snapshot(struct try_runs *r, const char *name, const char *remedy, const char *passes, char **argv,
-                         const char *scratch, const struct try_place *place)
+                         char **run, const char *scratch, const struct try_place *place)
 {
     char *mvld = realpath("/proc/self/exe", NULL);
     char **environment = environment_with(scratch, must_print("app.passes=%s", passes));
     char **build = command_of(argv, (const char *const[]){mvld, "build", "--run", "--", NULL});
-    char **run = place->mounts >= 0 ? argv : command_of(argv, (const char *const[]){mvld, "run", "--", NULL});
     add_way(r, name, remedy, run, environment, place);
     run_silently(build, environment, place);
+}
+
+/* A cache with the same analyses: snapshots of one program in two files would take each other's place. */
+static char *second_cache(const char *scratch)
+{
+    char *cache = must_print("%s/second", scratch), *analyses = must_print("%s/mvld", scratch);
+    char *const copy[] = {"/bin/cp", "-r", analyses, cache, NULL};
+    if (!mkdir(cache, 0700))
+        run_silently((char **)copy, environ, &here);
+    free(analyses);
+    return cache;
+}
+
+/* The command through the script that `mvld enable' would make, or NULL: it would make none. */
+static char **wrapped(char **argv, const char *real, const char *scratch)
+{
+    const char *why;
+    char *place = ways->place(&(struct target){.program = (char *)real, .called = argv[0]}, &why);
+    char *script = must_print("%s/wrapper", scratch), *text = wrapper_text(argv[0]);
+    char **run = NULL;
+    if (place && !made_write(script, text, 0755)) /* where files may not be executed, too */
+        run = command_of(argv + 1, (const char *const[]){"/bin/sh", script, NULL});
+    free(text);
+    free(place);
+    return run;
 }
 
 /* The file that runs: of a script its interpreter. */
@@ -185,6 +213,11 @@ const char *prepare_ways(struct try_runs *r, const char *scratch, char **argv)
     add_way(r, "plain", NULL, argv, plain, &here);
     add_way(r, "plain, beside itself", NULL, argv, plain, &here);
     run_silently((char **)analyze, plain, &here);
+    char **wrapper = !strcmp(p.path, argv[0]) ? wrapped(argv, real, scratch) : NULL;
+    if (wrapper)
+        add_snapshot(r, "wrapper, direct-calls", "mvld enable ", "direct-calls", argv, wrapper, second_cache(scratch),
+                     &here);
+    const char *by = wrapper ? "--by set-interp " : "";
     struct try_place place = here;
     if (!geteuid()) {
         char *copy = copy_with_interp(real, scratch, &why);
@@ -192,11 +225,15 @@ const char *prepare_ways(struct try_runs *r, const char *scratch, char **argv)
         free(copy);
     }
     if (place.mounts >= 0) {
-        add_snapshot(r, "set-interp, direct-calls", "mvld enable ", "direct-calls", argv, scratch, &place);
-        add_snapshot(r, "set-interp, direct-calls, concat", "mvld enable --pass direct-calls --pass concat ",
-                     "direct-calls, concat", argv, scratch, &place);
+        add_snapshot(r, "set-interp, direct-calls", must_print("mvld enable %s", by), "direct-calls", argv, argv, scratch,
+                     &place);
+        add_snapshot(r, "set-interp, direct-calls, concat",
+                     must_print("mvld enable %s--pass direct-calls --pass concat ", by), "direct-calls, concat", argv,
+                     argv, scratch, &place);
     }
-    add_snapshot(r, "mvld run, direct-calls", "mvld run --pass direct-calls -- ", "direct-calls", argv, scratch, &here);
+    if (!wrapper)
+        add_snapshot(r, "mvld run, direct-calls", "mvld run --pass direct-calls -- ", "direct-calls", argv,
+                     command_of(argv, (const char *const[]){mvld, "run", "--", NULL}), second_cache(scratch), &here);
     free(analyses);
     free(real);
     return NULL;

@@ -4,7 +4,8 @@
  *
  * Analyses and snapshots go to a scratch folder, and into each way's XDG_CACHE_HOME.  As root, the
  * program's file is replaced by one with our interpreter in a mount namespace of its own (prepare.c), so that
- * all else is as after `mvld set-interp`.  Others cannot have that, and compare with `mvld run`.  A child does
+ * all else is as after `mvld set-interp`.  Before that comes the script that `mvld enable` would make, where it would
+ * make one (tools/enable/ways.c), else `mvld run`, for others than root.  A child does
  * all this; the process that the user started only waits, and removes the scratch folder.
  */
 #include "tools/common/tools.h"

@@ -5,11 +5,13 @@
  */
 #include "passes/multiverse/engine/engine.h"
 
+/* Another object may lie between two segments: a kernel's modules do. */
 static int holds_address(const struct mvld_object *const *objects, size_t n, uintptr_t address)
 {
     for (size_t i = 0; i < n; i++)
-        if (address >= objects[i]->start && address < objects[i]->end)
-            return 1;
+        for (size_t k = 0; k < objects[i]->n_segments; k++)
+            if (address >= objects[i]->segments[k].start && address < objects[i]->segments[k].end)
+                return 1;
     return 0;
 }
 

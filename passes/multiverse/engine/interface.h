@@ -24,9 +24,10 @@
 #include "multiverse.h"
 
 #define MV_NOTE_LIBRARY 2u /* n_type; the name is MULTIVERSE_NOTE_NAME */
-#define MV_LINK_ABI 2u
+#define MV_LINK_ABI 3u
 
 struct mv_engine;
+struct mv_switch;
 
 /* Descriptor of the note: where the link is, relative to `link`. */
 struct mv_library_note {
@@ -63,6 +64,17 @@ struct mv_reply {
     char report[3584];
 };
 
+/* A switch or a function: the other one is NULL. */
+struct mv_item {
+    const struct multiverse_info_var *var;
+    uint64_t value;     /* extended to 64 bits as its type has it */
+    uint8_t flags;      /* MULTIVERSE_SWITCH_* */
+    const struct multiverse_info_fn *fn;
+    const char *object; /* that has the function */
+    const struct mv_switch *const *guards; /* what its variants ask, one a guard; NULL: never holds */
+    size_t n_guards;
+};
+
 enum mv_action { MV_COMMIT, MV_REVERT };
 enum mv_scope { MV_ALL, MV_REFS, MV_FUNCTION };
 
@@ -87,8 +99,8 @@ struct mv_ops {
      * again: how many? */
     int (*missed)(struct mv_engine *, uint64_t operation, const struct multiverse_info_fn **,
                   int room, struct mv_reply *);
-    /* One line at a time, without its newline; the lock is held meanwhile. */
-    int (*dump)(struct mv_engine *, void (*line)(void *cookie, const char *text), void *cookie,
+    /* All switches, then all functions; the lock is held meanwhile. */
+    int (*each)(struct mv_engine *, void (*visit)(void *cookie, const struct mv_item *), void *cookie,
                 struct mv_reply *);
     /* Around fork(): before; after it in the parent; after it in the child. */
     void (*fork_begin)(struct mv_engine *);

@@ -230,49 +230,7 @@ static int op_missed(struct mv_engine *engine, uint64_t operation,
     return n;
 }
 
-static void dump_switch(struct mv_switch *sw, void (*line)(void *, const char *), void *cookie)
-{
-    char text[512];
-    uint64_t value;
-
-    if (!sw->address)
-        return;
-    value = mv_switch_read(sw);
-    fill_var(sw);
-    if (sw->info.is_signed)
-        rimf_format(text, sizeof text, "switch %s at %p: %u bytes, value %ld, %zu functions%s",
-                    sw->info.name, sw->info.location, sw->info.width, (long)value,
-                    sw->info.n_functions, sw->bound ? "" : ", unbound");
-    else
-        rimf_format(text, sizeof text, "switch %s at %p: %u bytes, value %lu, %zu functions%s",
-                    sw->info.name, sw->info.location, sw->info.width, (unsigned long)value,
-                    sw->info.n_functions, sw->bound ? "" : ", unbound");
-    line(cookie, text);
-}
-
-static void dump_point(struct mv_point *point, void (*line)(void *, const char *), void *cookie)
-{
-    char text[512];
-
-    fill_fn(point);
-    if (point->info.is_constant) {
-        rimf_format(text, sizeof text, "constant %s at %p: %zu reads, %s", point->info.name,
-                    point->info.function, point->info.n_callsites,
-                    point->target ? "in the code" : "loaded");
-        line(cookie, text);
-        return;
-    }
-    rimf_format(text, sizeof text, "function %s%s at %p: %zu variants, %zu call sites, %s %s",
-                point->info.name, point->info.is_pointer ? " (pointer)" : "",
-                point->info.function, point->info.n_variants, point->info.n_callsites,
-                point->target ? "bound to" : "not bound",
-                point->info.active_name ? point->info.active_name
-                : point->target         ? "a function"
-                                        : "");
-    line(cookie, text);
-}
-
-static int op_dump(struct mv_engine *engine, void (*line)(void *, const char *), void *cookie,
+static int op_each(struct mv_engine *engine, void (*visit)(void *cookie, const struct mv_item *), void *cookie,
                    struct mv_reply *reply)
 {
     int result = mv_enter(engine, reply);
@@ -280,14 +238,25 @@ static int op_dump(struct mv_engine *engine, void (*line)(void *, const char *),
     if (result)
         return result;
     result = mv_read_sites(engine);
-    for (struct mv_switch *sw = engine->switches; !result && sw; sw = sw->next)
-        dump_switch(sw, line, cookie);
+    for (struct mv_switch *sw = engine->switches; !result && sw; sw = sw->next) {
+        struct mv_item item = {.var = &sw->info, .flags = sw->flags};
+
+        if (!sw->address)
+            continue;
+        fill_var(sw);
+        item.value = mv_switch_read(sw);
+        visit(cookie, &item);
+    }
     for (struct mv_unit *u = engine->units; !result && u; u = u->next)
         for (size_t i = 0; !u->closing && i < u->n_points; i++) {
             struct mv_point *p = &u->points[i];
+            struct mv_item item = {.fn = &p->info, .object = u->object->name, .n_guards = p->n_guards,
+                                   .guards = (const struct mv_switch *const *)p->guards};
 
-            if (mv_is_first(engine, p))
-                dump_point(p, line, cookie);
+            if (!mv_is_first(engine, p))
+                continue;
+            fill_fn(p);
+            visit(cookie, &item);
         }
     mv_unlock(engine);
     return result;
@@ -322,7 +291,7 @@ const struct mv_ops mv_ops = {
     .info_var = op_info_var,
     .info_fn = op_info_fn,
     .missed = op_missed,
-    .dump = op_dump,
+    .each = op_each,
     .fork_begin = op_fork_begin,
     .fork_end = op_fork_end,
 };

@@ -109,7 +109,7 @@ static struct mv_engine *engine_get(void)
 
 #define MISSES 16 /* reported at once */
 
-enum operation { REFRESH, APPLY, IS_COMMITTED, BIND, INFO_VAR, INFO_FN, MISSED, DUMP };
+enum operation { REFRESH, APPLY, IS_COMMITTED, BIND, INFO_VAR, INFO_FN, MISSED, EACH };
 
 struct call {
     enum operation operation;
@@ -121,19 +121,8 @@ struct call {
     const struct multiverse_info_fn *fn;
     uint64_t until;
     const struct multiverse_info_fn **missed; /* room for MISSES */
+    void (*visit)(void *cookie, const struct mv_item *);
 };
-
-/* Straight to the kernel: write(2) would be a place to be cancelled at, with the
- * engine's lock held. */
-static void print_line(void *cookie, const char *text)
-{
-    char line[600];
-    int n = snprintf(line, sizeof line, "%s\n", text);
-
-    (void)cookie;
-    sys_write(&rimf_sys_kernel, STDERR_FILENO, line,
-              n < (int)sizeof line ? (size_t)n : sizeof line - 1);
-}
 
 static int once(struct mv_engine *engine, struct call *c, struct mv_reply *reply)
 {
@@ -154,8 +143,8 @@ static int once(struct mv_engine *engine, struct call *c, struct mv_reply *reply
         return ops->info_fn(engine, c->what, &c->fn, reply);
     case MISSED:
         return ops->missed(engine, c->until, c->missed, MISSES, reply);
-    case DUMP:
-        return ops->dump(engine, print_line, NULL, reply);
+    case EACH:
+        return ops->each(engine, c->visit, c->what, reply);
     }
     return -EINVAL;
 }
@@ -380,9 +369,9 @@ int multiverse_revert_info_refs(const struct multiverse_info_var *info)
     return multiverse_revert_refs(info ? info->location : NULL);
 }
 
-void multiverse_dump_info(void)
+int mv_each(void (*visit)(void *cookie, const struct mv_item *), void *cookie)
 {
-    call((struct call){.operation = DUMP}, NULL);
+    return call((struct call){.operation = EACH, .visit = visit, .what = cookie}, NULL);
 }
 
 const struct multiverse_status *multiverse_status(void)

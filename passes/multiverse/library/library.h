@@ -10,6 +10,9 @@
 struct dl_phdr_info;
 struct link_map;
 
+/* All switches and functions, with the engine's lock held.  0; or -1 with errno.  api.c */
+int mv_each(void (*visit)(void *cookie, const struct mv_item *), void *cookie);
+
 /* Lists the objects of the process with dl_iterate_phdr and brings image and
  * engine up to date.  0, or negative errno.  objects.c */
 int mv_library_refresh(struct mv_engine *);

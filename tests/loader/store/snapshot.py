@@ -214,6 +214,34 @@ def any_order(program):
     check(len(from_image(done)) == 2 and done.stdout == "2 0\n", done.stdout + done.stderr)
 
 
+def checked(program):
+    """MVLD_SNAPSHOT=check says otherwise than a start does, writes something, or lets the program run."""
+    def files():
+        return {path: path.stat().st_ctime_ns for path in program.cache.rglob("*")}
+
+    def asks(status, said, **options):
+        options = {"keys": "on-miss = build\n", **options}
+        before = files()
+        done = program.run("constructor", MVLD_SNAPSHOT="check", MVLD_DEBUG="", status=status, **options)
+        check(said in (done.stderr if status else done.stdout) and len((done.stdout + done.stderr).splitlines()) == 1,
+              f"wanted '{said}':\n{done.stdout}{done.stderr}")
+        check(files() == before, "it wrote something")
+
+    asks(1, "mvld: no snapshot: there is none for these passes and options")
+    keys = {"keys": "on-miss = build\n"}
+    folder = program.make_snapshot(**keys)
+    asks(0, f"{folder}\n")
+    asks(1, "libraries lie where the kernel puts them", keys="placement = as-is\n")
+    asks(1, "no pass is configured", MVLD="off")
+    program.flag.touch()
+    asks(1, "libanswer.so: a call leads elsewhere")
+    program.flag.unlink()
+    asks(0, f"{folder}\n")
+    os.link(program.library, program.folder / "another")
+    asks(1, f"{program.library}: its file is another one")
+    program.refused("libanswer.so: its file is another one", **keys)
+
+
 def traced(program):
     """Code under which a debugger has set breakpoints is covered."""
     if not shutil.which("strace"):

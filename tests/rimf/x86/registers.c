@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * registers FILE...: the registers of each instruction in the executable sections of real files against
+ * registers FILE...: the registers, and the status flags, of each instruction in the executable sections of real files against
  * Zydis.  What Zydis reads is said to be read; what it writes is said to be read or written; and what is said to be
  * written whole, or to be a byte, is so.  A failure means that a register is thought to
  * hold what it no longer holds, or that a use of its value is not seen.
@@ -80,6 +80,20 @@ static int same(const ZydisDecodedInstruction *z, const ZydisDecodedOperand *ope
            !(r->bytes_written & ~t.bytes_written);
 }
 
+#define STATUS (ZYDIS_CPUFLAG_CF | ZYDIS_CPUFLAG_PF | ZYDIS_CPUFLAG_AF | ZYDIS_CPUFLAG_ZF | ZYDIS_CPUFLAG_SF | \
+                ZYDIS_CPUFLAG_OF)
+
+/* What reads one is said to, and what is said to write all does.  A shift leaves them, where it shifts by nothing,
+ * and that of an odd number of bits is not looked at. */
+static int same_flags(const ZydisDecodedInstruction *z, unsigned flags)
+{
+    const ZydisAccessedFlags *f = z->cpu_flags;
+    uint32_t written = f ? f->modified | f->set_0 | f->set_1 | f->undefined : 0;
+
+    return (!f || !(f->tested & STATUS) || flags & FLAGS_READ) &&
+           (!(flags & FLAGS_WRITTEN) || !(STATUS & ~written));
+}
+
 /* Hints name registers that they do not use; system calls, and what is odd, are no matter. */
 static int may_differ(const ZydisDecodedInstruction *z, const struct instruction *i)
 {
@@ -103,6 +117,9 @@ static void compare(const ZydisDecoder *decoder, const uint8_t *at, size_t left,
         r = registers_of(at, &i);
         n_instructions++;
         n_everything += r.read == REGISTERS_ALL;
+        if (!same_flags(&z, flags_of(at, &i)) && n_different++ < 20)
+            fprintf(stderr, "%s at 0x%lx: flags %x\n", ZydisMnemonicGetString(z.mnemonic), (unsigned long)address,
+                    flags_of(at, &i));
         if (!same(&z, operands, &r) && n_different++ < 20)
             fprintf(stderr, "%s at 0x%lx: read %x, written %x, bytes %x, %x\n",
                     ZydisMnemonicGetString(z.mnemonic), (unsigned long)address, r.read, r.written,

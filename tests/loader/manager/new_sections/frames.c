@@ -66,9 +66,9 @@ static const char *rule(const struct mvld_context *ctx, const struct mvld_object
 /* Two functions: the one above, and one without a frame behind it. */
 static uint8_t *add(const struct mvld_context *ctx)
 {
-    static struct mvld_function many[65537];
+    static struct mvld_new_function many[65537];
     static const uint8_t expression[] = {0x41, 0x0f, 1, 0x90}; /* DW_CFA_def_cfa_expression */
-    struct mvld_function f[] = {{"count_called", 0, SIZE, frame, sizeof frame}, {"behind_it", 48, 16, NULL, 0}};
+    struct mvld_new_function f[] = {{"count_called", 0, SIZE, frame, sizeof frame}, {"behind_it", 48, 16, NULL, 0}};
     size_t n = 2;
 
     switch (ctx->settings[WRONG].number) {

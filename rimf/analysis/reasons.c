@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/analyze/reasons.c: reasons in words.
+ * rimf/analysis/reasons.c: reasons in words.
  */
-#include "rimf/analyze/analyser.h"
+#include "rimf/analysis/analysis.h"
 
-const char *reason_words(enum analysis_reason reason)
+const char *analysis_reason_words(enum analysis_reason reason)
 {
     static const char *const words[ANALYSIS_REASONS] = {
         [ANALYSIS_PROVEN] = "proven",

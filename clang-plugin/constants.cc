@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * constants.cc: reads of run-time constants, multiverse("constant"): of variables, and of members of
+ * variables.
+ *
+ * They are loads, with a commit and without.  So that a commit can say so, each function with such
+ * loads has an empty asm, whose text writes a record of each constant for the library.  It stands in
+ * the function: the record shares the fate of the code (its COMDAT group, --gc-sections).  That is done
+ * in the last pass; until then functions go into others, and reads go away.
+ */
+#include "multiverse.h"
+
+#include "llvm/Analysis/ValueTracking.h"
+#include "llvm/IR/InlineAsm.h"
+#include "llvm/IR/IntrinsicInst.h"
+
+using namespace llvm;
+
+static const unsigned unrecorded = 64; /* MULTIVERSE_SWITCH_UNRECORDED */
+
+namespace {
+/* By symbol and offset: the order of records does not depend on where the compiler's own memory is. */
+typedef std::map<std::pair<std::string, uint64_t>, std::pair<const GlobalVariable *, const mv_switch *>> constants;
+} // namespace
+
+/* Adds what is read of `size` bytes at an address; of an index that is not known, all of the variable. */
+static void add(const Value *address, uint64_t size, const DataLayout &layout, constants &out)
+{
+    SmallVector<const Value *, 4> objects;
+    getUnderlyingObjects(address, objects, nullptr, 0);
+    for (const Value *object : objects) {
+        auto *variable = dyn_cast<GlobalVariable>(object->stripPointerCastsAndAliases());
+        if (!variable || mv_constants_of(*variable).empty())
+            continue;
+        APInt offset(layout.getIndexTypeSizeInBits(address->getType()), 0);
+        bool known = address->stripAndAccumulateConstantOffsets(layout, offset, true)
+                         ->stripPointerCastsAndAliases() == variable;
+        for (const mv_switch &sw : mv_constants_of(*variable))
+            if (!known || (sw.offset < offset.getZExtValue() + size && offset.getZExtValue() < sw.offset + sw.width))
+                out[{mv_symbol(*variable), sw.offset}] = {variable, &sw};
+    }
+}
+
+/* What the program wants of the variable itself, by a volatile or ordered load, is no read of the constant. */
+static void find_loads(const Instruction &i, const DataLayout &layout, constants &out)
+{
+    if (auto *load = dyn_cast<LoadInst>(&i)) {
+        if (!load->isVolatile() && (load->isUnordered() || load->getOrdering() == AtomicOrdering::Monotonic))
+            add(load->getPointerOperand(), layout.getTypeStoreSize(load->getType()), layout, out);
+    } else if (auto *copy = dyn_cast<AnyMemTransferInst>(&i)) {
+        auto *length = dyn_cast<ConstantInt>(copy->getLength());
+        if (!copy->isVolatile())
+            add(copy->getRawSource(), length ? length->getZExtValue() : INT32_MAX, layout, out);
+    } else if (auto *call = dyn_cast<CallBase>(&i)) {
+        for (const Use &argument : call->args())
+            if (argument->getType()->isPointerTy() &&
+                (call->isInlineAsm() || call->isByValArgument(call->getArgOperandNo(&argument))))
+                add(argument, INT32_MAX, layout, out);
+    }
+}
+
+static CallInst *records_of(const constants &loaded, LLVMContext &context)
+{
+    std::string text;
+    for (const auto &constant : loaded)
+        text += mv_switch_text(*constant.second.first, *constant.second.second, unrecorded);
+    for (size_t at = 0; (at = text.find('$', at)) != std::string::npos; at += 2)
+        text.insert(at, 1, '$');
+    text = ".Lmv_loads${:uid}:\n\t.pushsection multiverse_switches,\"ao?\",@progbits,.Lmv_loads${:uid}\n" + text +
+           "\t.popsection";
+    auto *type = FunctionType::get(Type::getVoidTy(context), false);
+    auto *call = CallInst::Create(type, InlineAsm::get(type, text, "", true));
+    call->setDoesNotThrow();
+    return call;
+}
+
+void mv_report_loads(Module &module)
+{
+    for (Function &function : module) {
+        constants loaded;
+        if (function.isDeclarationForLinker())
+            continue;
+        for (const BasicBlock &block : function)
+            for (const Instruction &i : block)
+                find_loads(i, module.getDataLayout(), loaded);
+        if (loaded.empty())
+            continue;
+        mv_write_note(module);
+        BasicBlock::iterator behind = function.getEntryBlock().getFirstInsertionPt();
+        while (isa<AllocaInst>(*behind))
+            behind++;
+        records_of(loaded, module.getContext())->insertBefore(&*behind);
+    }
+}

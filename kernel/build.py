@@ -1,0 +1,235 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Builds Debian's kernel with multiverse, boots it under QEMU, runs the tests inside, prints a table.
+
+    build.py [--version 6.1] [--at FOLDER] [--jobs N] [--long] [CONFIG...]     see kernel/config
+    build.py --patches                     only: do the patches apply to the sources that are installed?
+
+The source is that of the package linux-source-VERSION.  What was done is not done again: an interrupted run goes on.
+Nothing is written into the checkout.  MVLD_BUILD says where the plugin was built.
+"""
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+from pathlib import Path
+
+ROOM = Path(__file__).resolve().parent
+SOURCE = ROOM.parent
+TOOLS = ("sh cat ls mount insmod rmmod dmesg grep sed head tail sleep reboot tr wc").split()
+MODULES = ("kernel/torture.ko", "kernel/locking/locktorture.ko", "kernel/rcu/rcutorture.ko",
+           "multiverse/kernel/linux/multiverse_test.ko")
+# config: [processors, tests, repetitions, repetitions with --long]
+BOOTS = {
+    "multiverse": [(1, "locks,selftest,control,modules", 20, 1000), (2, "locks,selftest,control", 1, 1),
+                   (2, "hotplug", 20, 1000), (2, "torture", 15, 600)],
+    "lockdep": [(1, "locks,selftest,modules", 5, 100), (2, "locks,selftest,hotplug", 5, 200)],
+    "stock": [(1, "", 1, 1), (2, "", 1, 1)],
+    "one": [(1, "", 1, 1)],
+}
+
+
+def say(text):
+    print(f"==> {text}", flush=True)
+
+
+def run(*command, log=None, **more):
+    command = [str(c) for c in command]
+    if not log:
+        subprocess.run(command, check=True, **more)
+        return
+    with open(log, "w") as file:
+        if subprocess.run(command, stdout=file, stderr=subprocess.STDOUT, **more).returncode:
+            sys.exit(f"build.py: failed: {' '.join(command)}\n  its output: {log}")
+
+
+def patches(version):
+    return sorted((ROOM / "patches" / version).glob("*.patch"))
+
+
+def archive(version):
+    return Path(f"/usr/src/linux-source-{version}.tar.xz")
+
+
+def check_patches():
+    """0, 1, or 77 where no source is installed."""
+    found = 0
+    for version in sorted(p.name for p in (ROOM / "patches").iterdir()):
+        if not archive(version).exists():
+            print(f"linux-source-{version} is not installed")
+            continue
+        found += 1
+        names = {n for p in patches(version) for n in re.findall(r"^\+\+\+ b/(\S+)", p.read_text(), re.M)}
+        with tempfile.TemporaryDirectory() as at, tarfile.open(archive(version)) as tar:
+            left = set(names)
+            for member in tar:
+                name = member.name.partition("/")[2]
+                if name in left:
+                    target = Path(at) / name
+                    target.parent.mkdir(parents=True, exist_ok=True)
+                    target.write_bytes(tar.extractfile(member).read())
+                    left.discard(name)
+                    if not left:
+                        break
+            if left:
+                print(f"{version}: there is no {', '.join(sorted(left))}")
+                return 1
+            for p in patches(version):
+                done = subprocess.run(["patch", "-p1", "-F0", "-i", str(p)], cwd=at, capture_output=True, text=True)
+                print(f"{version} {p.name}: {'applies' if not done.returncode else done.stdout}")
+                if done.returncode:
+                    return 1
+    return 0 if found else 77
+
+
+def prepare(version, at, plugin):
+    """The patched source, with our files linked into it."""
+    tree = at / f"linux-source-{version}"
+    stamp = tree / "multiverse/patched"
+    if not archive(version).exists():
+        sys.exit(f"build.py: {archive(version)} is missing: apt-get install linux-source-{version}")
+    want = "".join(p.read_text() for p in patches(version))
+    if not stamp.exists() or stamp.read_text() != want:
+        say(f"Unpacking and patching Linux {version}")
+        shutil.rmtree(tree, ignore_errors=True)
+        at.mkdir(parents=True, exist_ok=True)
+        run("tar", "-C", at, "-xf", archive(version))
+        for p in patches(version):
+            run("patch", "-s", "-p1", "-F0", "-d", tree, "-i", p)
+        (tree / "multiverse").mkdir()
+        stamp.write_text(want)
+    links = {f"multiverse/{name}": SOURCE / name for name in ("passes", "rimf", "include", "kernel")}
+    links |= {f"multiverse/{name}": ROOM / "linux" / name for name in ("Kbuild", "Kconfig", "Makefile.plugin")}
+    links |= {"multiverse/multiverse.so": plugin, "include/linux/multiverse.h": ROOM / "linux/multiverse.h"}
+    for name, target in links.items():
+        link = tree / name
+        if not link.is_symlink() or os.readlink(link) != str(target):
+            link.unlink(missing_ok=True)
+            link.symlink_to(target)
+    return tree
+
+
+def make(tree, out, jobs, *targets, log):
+    gcc = "ccache gcc" if shutil.which("ccache") else "gcc"
+    prefix = os.environ.get("MVLD_PREFIX", "").split()  # as "nice"
+    run(*prefix, "make", "-s", f"-j{jobs}", "-C", tree, f"O={out}", f"CC={gcc}", f"HOSTCC={gcc}",
+        "KBUILD_BUILD_TIMESTAMP=0", "KBUILD_BUILD_USER=mvld", "KBUILD_BUILD_HOST=mvld", *targets, log=log)
+
+
+def build(tree, out, config, jobs):
+    fragments = [ROOM / "config/base.config", ROOM / f"config/{config}.config"]
+    want = "".join(f.read_text() for f in fragments)
+    out.mkdir(exist_ok=True)
+    if not (out / "configured").exists() or (out / "configured").read_text() != want:
+        make(tree, out, jobs, "tinyconfig", log=out / "config.log")
+        run("sh", tree / "scripts/kconfig/merge_config.sh", "-m", "-O", out, out / ".config", *fragments,
+            log=out / "merge.log")
+        make(tree, out, jobs, "olddefconfig", log=out / "config.log")
+        (out / "configured").write_text(want)
+    say(f"Building {out.name}")
+    make(tree, out, jobs, "bzImage", "modules", log=out / "build.log")
+
+
+def initrd(out):
+    """init, busybox, the modules."""
+    root, cpio = out / "root", out / "initrd"
+    shutil.rmtree(root, ignore_errors=True)
+    for name in ("bin", "proc", "sys", "dev"):
+        (root / name).mkdir(parents=True)
+    shutil.copy("/bin/busybox", root / "bin/busybox")
+    for tool in TOOLS:
+        (root / "bin" / tool).symlink_to("busybox")
+    shutil.copy(ROOM / "guest/init", root / "init")
+    (root / "init").chmod(0o755)
+    for name in MODULES:
+        if (out / name).exists():
+            shutil.copy(out / name, root)
+    names = "\n".join(str(p.relative_to(root)) for p in sorted(root.rglob("*")))
+    with open(cpio, "wb") as file:
+        subprocess.run(["cpio", "--quiet", "-o", "-H", "newc"], cwd=root, input=names.encode(), stdout=file, check=True)
+    return cpio
+
+
+def guest(out, log, cpus, tests, times, more="", monitor="none"):
+    """The command that boots it.  The BIOS tells the kernel of one processor a socket; a guest on a loaded machine
+    sees its timer late (no_timer_check)."""
+    command = ["qemu-system-x86_64", "-accel", "tcg", "-cpu", "max", "-m", "512", "-smp", f"{cpus},sockets={cpus}", "-display", "none",
+               "-serial", f"file:{log}", "-monitor", monitor, "-no-reboot", "-kernel", out / "arch/x86/boot/bzImage",
+               "-initrd", initrd(out), "-append",
+               f"console=ttyS0 panic=-1 reboot=t no_timer_check mvtest={tests} mvtimes={times} {more}"]
+    return [str(c) for c in command]
+
+
+def results(log):
+    lines = log.read_text(errors="replace").replace("\r", "") if log.exists() else ""
+    return dict(re.findall(r"^RESULT ([^:]*): (.*)$", lines, re.M))
+
+
+def boot(out, number, cpus, tests, times):
+    """The guest's results, as {name: what}."""
+    log = out / f"boot.{number}.log"
+    say(f"{out.name}: {cpus} processor{'s' * (cpus > 1)}: {tests or 'boot'}, {times} times")
+    try:
+        subprocess.run(guest(out, log, cpus, tests, times), timeout=600 + 20 * times, check=True)
+    except subprocess.TimeoutExpired:
+        print(f"  no end after {600 + 20 * times} s: {log}")
+    return results(log)
+
+
+def dump(out, cpus):
+    """The text of the running guest, committed as it is for so many processors, in a file."""
+    symbols = {name: int(at, 16) for at, _, name in map(str.split, (out / "System.map").read_text().splitlines())}
+    log, text = out / f"dump.{cpus}.log", out / f"text.{cpus}"
+    start, end = symbols["_text"], symbols["_etext"]
+    log.unlink(missing_ok=True)
+    with subprocess.Popen(guest(out, log, cpus, "wait_for_monitor", 1, "nokaslr", "stdio"), text=True,
+                          stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as qemu:
+        for _ in range(600):
+            if "waiting" in results(log):
+                break
+            time.sleep(1)
+        qemu.communicate(f'pmemsave {start - 0xffffffff80000000:#x} {end - start:#x} "{text}"\nquit\n')
+    return f"{text}:{symbols['inode_get_bytes'] - start:#x}"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--version", default="6.1")
+    parser.add_argument("--at", default="/var/tmp/mvld-kernel", type=Path)
+    parser.add_argument("--jobs", default=os.cpu_count(), type=int)
+    parser.add_argument("--long", action="store_true", help="a thousand times, ten minutes")
+    parser.add_argument("--patches", action="store_true")
+    parser.add_argument("config", nargs="*")
+    o = parser.parse_args()
+    if o.patches:
+        sys.exit(check_patches())
+    plugin = SOURCE / os.environ.get("MVLD_BUILD", "build") / "gcc-plugin/multiverse.so"
+    if not plugin.exists():
+        sys.exit(f"build.py: {plugin} is missing: ./dev build")
+    tree = prepare(o.version, o.at, plugin)
+    wrong, table = 0, []
+    for config in o.config or ["multiverse"]:
+        if config not in BOOTS:
+            sys.exit(f"build.py: there is no configuration {config}, but {', '.join(BOOTS)}")
+        out = o.at / f"{o.version}-{config}"
+        build(tree, out, config, o.jobs)
+        for number, (cpus, tests, few, many) in enumerate(BOOTS[config]):
+            got = boot(out, number, cpus, tests, many if o.long else few)
+            got.setdefault("end", "FAILED: the guest did not come to its end")
+            for name, what in got.items():
+                wrong += what.startswith("FAILED")
+                table.append((f"{o.version} {config}", str(cpus), name, what))
+    widths = [max(len(row[i]) for row in table) for i in range(4)]
+    for row in table:
+        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip())
+    print(f"Logs: {o.at}/{o.version}-*/*.log; {wrong} wrong")
+    sys.exit(bool(wrong))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * debugfs.c: /sys/kernel/debug/multiverse, for root.
+ *
+ *	# cat multiverse			switches, functions, what was refused and why
+ *	# echo 'SWITCH=NUMBER' > multiverse	writes the switch and commits what depends on it
+ *	# echo commit > multiverse		or revert: everything
+ */
+#include <linux/debugfs.h>
+#include <linux/init.h>
+#include <linux/seq_file.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+#include <linux/uaccess.h>
+
+#include "kernel/linux/glue.h"
+
+static void show_line(void *file, const char *text)
+{
+	seq_printf(file, "%s\n", text);
+}
+
+static int show(struct seq_file *file, void *unused)
+{
+	int err;
+
+	mvl_lock();
+	err = mvk_dump(show_line, file);
+	mvl_unlock();
+	return err;
+}
+
+static int open(struct inode *inode, struct file *file)
+{
+	return single_open(file, show, NULL);
+}
+
+static int set(char *name, const char *number)
+{
+	long long value;
+	const void *variable;
+	const char *why;
+	int err = kstrtoll(number, 0, &value);
+
+	if (err)
+		return err;
+	variable = mvk_find(strim(name));
+	why = variable ? mvl_reserved(variable) : NULL;
+	if (why) {
+		pr_warn("multiverse: %s: not written: %s\n", name, why);
+		return -EPERM;
+	}
+	return mvl_tell(name, mvk_set(name, value));
+}
+
+/* Under mvl_lock: negative errno when it failed. */
+static int command(char *text)
+{
+	char *number = strchr(text, '=');
+
+	if (!strcmp(text, "commit"))
+		return mvl_tell(text, mvk_apply(MV_COMMIT, MV_ALL, NULL));
+	if (!strcmp(text, "revert"))
+		return mvl_tell(text, mvk_apply(MV_REVERT, MV_ALL, NULL));
+	if (!number)
+		return -EINVAL;
+	*number++ = 0;
+	return set(text, strim(number));
+}
+
+static ssize_t write(struct file *file, const char __user *from, size_t n, loff_t *at)
+{
+	char *text;
+	int err;
+
+	if (n > 4096)
+		return -E2BIG;
+	text = memdup_user_nul(from, n);
+	if (IS_ERR(text))
+		return PTR_ERR(text);
+	mvl_lock();
+	err = command(strim(text));
+	mvl_unlock();
+	kfree(text);
+	return err < 0 ? err : n;
+}
+
+static const struct file_operations operations = {
+	.open = open,
+	.read = seq_read,
+	.llseek = seq_lseek,
+	.release = single_release,
+	.write = write,
+};
+
+static int __init start(void)
+{
+	debugfs_create_file("multiverse", 0600, NULL, NULL, &operations);
+	return 0;
+}
+late_initcall(start);

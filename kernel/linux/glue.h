@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * glue.h: what the files of kernel/linux know of each other.
+ */
+#ifndef MULTIVERSE_LINUX_GLUE_H
+#define MULTIVERSE_LINUX_GLUE_H
+
+#include "kernel/core/core.h"
+
+/* platform.c.  The lock of everything in core.h; cpus_read_lock is held around it. */
+void mvl_lock(void);
+void mvl_unlock(void);
+/* The same where CPU hotplug holds its own lock. */
+void mvl_lock_cpus_held(void);
+void mvl_unlock_cpus_held(void);
+/* A result of core.h: an error is one line in the log. */
+int mvl_tell(const char *what, int result);
+
+/* spinlock.c: 0, or why a user must not write this switch. */
+const char *mvl_reserved(const void *variable);
+int mvl_spinlock_start(void);
+
+
+/* modules.c */
+int mvl_modules_start(void);
+
+#endif

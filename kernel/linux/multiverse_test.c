@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * multiverse_test.c: a module that tries multiverse in the kernel that it is loaded into.  Loading fails, with a line
+ * in the log, when something is not as it should be.
+ */
+#include <linux/cpu.h>
+#include <linux/kprobes.h>
+#include <linux/module.h>
+#include <linux/multiverse.h>
+#include <linux/spinlock.h>
+#include <linux/stacktrace.h>
+#include <linux/string.h>
+
+bool multiverse_test_flag __multiverse;
+int multiverse_test_level __multiverse_values(0, 1, 2) = 1;
+
+static DEFINE_SPINLOCK(lock);
+static unsigned long frames[16];
+static unsigned int n_frames;
+
+__multiverse noinline int multiverse_test_ask(void)
+{
+	return multiverse_test_flag ? 2 : 1;
+}
+
+/* Nothing is copied into the call: each variant has a frame. */
+__multiverse noinline void multiverse_test_trace(void)
+{
+	if (multiverse_test_level == 0)
+		memset(frames, 0, sizeof(frames));
+	n_frames = stack_trace_save(frames, ARRAY_SIZE(frames), multiverse_test_level == 2);
+	barrier();
+}
+
+#define CHECK(condition)							\
+	do {									\
+		if (!(condition)) {						\
+			pr_err("multiverse_test: line %d: not so: %s\n",	\
+			       __LINE__, #condition);				\
+			return -EINVAL;						\
+		}								\
+	} while (0)
+
+static noinline int binds(void)
+{
+	/* The kernel has committed everything: what comes is committed, too, before its init runs. */
+	CHECK(multiverse_test_ask() == 1);
+	multiverse_test_flag = true;
+	CHECK(multiverse_test_ask() == 1);
+	CHECK(multiverse_commit_refs(&multiverse_test_flag) == 1);
+	CHECK(multiverse_test_ask() == 2);
+	multiverse_test_flag = false;
+	CHECK(multiverse_test_ask() == 2);
+	CHECK(multiverse_revert_fn(multiverse_test_ask) == 1);
+	CHECK(multiverse_test_ask() == 1);
+	CHECK(multiverse_commit_fn(multiverse_test_ask) == 1);
+	CHECK(multiverse_commit_refs(&lock) == -EINVAL);
+	return 0;
+}
+
+/* A trace from each variant, and from the generic, leads to the caller. */
+static noinline int traces(void)
+{
+	char name[128];
+
+	for (int i = 0; i < 4; i++) {
+		bool found = false;
+
+		multiverse_test_level = i;
+		CHECK(multiverse_commit_refs(&multiverse_test_level) >= 0);
+		multiverse_test_trace();
+		for (unsigned int k = 0; k < n_frames; k++) {
+			snprintf(name, sizeof(name), "%ps", (void *)frames[k]);
+			found |= !strncmp(name, "traces", 6);
+		}
+		CHECK(found);
+	}
+	return 0;
+}
+
+/* Where a probe is, nothing is changed, until it is gone. */
+static noinline int probes(void)
+{
+	struct kprobe probe = {.addr = (void *)multiverse_test_ask};
+	int err;
+
+	CHECK(multiverse_revert() >= 0);
+	err = register_kprobe(&probe);
+	if (err) /* not configured */
+		return 0;
+	multiverse_test_flag = true;
+	err = multiverse_commit_refs(&multiverse_test_flag);
+	CHECK(multiverse_test_ask() == 2);
+	unregister_kprobe(&probe);
+	CHECK(err >= 0 && multiverse_test_ask() == 2);
+	CHECK(multiverse_commit() >= 0 && multiverse_test_ask() == 2);
+	multiverse_test_flag = false;
+	CHECK(multiverse_test_ask() == 2);
+	CHECK(multiverse_commit() >= 0 && multiverse_test_ask() == 1);
+	return 0;
+}
+
+#ifdef CONFIG_MULTIVERSE_SPINLOCK
+/* Whether the lock is taken is what the number of processors says. */
+static noinline int locks(void)
+{
+	unsigned long flags;
+	int held[3];
+
+	cpus_read_lock();
+	spin_lock(&lock);
+	held[0] = spin_is_locked(&lock);
+	assert_spin_locked(&lock);
+	spin_unlock(&lock);
+	spin_lock_irqsave(&lock, flags);
+	held[1] = spin_is_locked(&lock);
+	spin_unlock_irqrestore(&lock, flags);
+	spin_lock_bh(&lock);
+	held[2] = spin_is_locked(&lock);
+	spin_unlock_bh(&lock);
+	for (int i = 0; i < 3; i++)
+		CHECK(IS_ENABLED(CONFIG_DEBUG_SPINLOCK) ? held[i] : held[i] == (num_online_cpus() > 1));
+	CHECK(!spin_is_locked(&lock));
+	CHECK(spin_trylock(&lock));
+	CHECK(!spin_trylock(&lock));
+	spin_unlock(&lock);
+	cpus_read_unlock();
+	return 0;
+}
+#else
+static int locks(void)
+{
+	return 0;
+}
+#endif
+
+static int __init test(void)
+{
+	int err = binds();
+
+	if (!err)
+		err = traces();
+	if (!err)
+		err = probes();
+	if (!err)
+		err = locks();
+	if (!err)
+		pr_info("multiverse_test: passed with %u processors\n", num_online_cpus());
+	return err;
+}
+
+static void __exit leave(void)
+{
+}
+
+module_init(test);
+module_exit(leave);
+MODULE_DESCRIPTION("Test of multiverse");
+MODULE_LICENSE("GPL");

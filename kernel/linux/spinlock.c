@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * spinlock.c: one processor takes no spin locks.
+ *
+ * spin_lock() and its like are variation points, for spinlock_many_cpus.  Releasing is not: it stores 0, taken or not.
+ * So any mixture of the two ways to lock leaves the lock free, and what is left is this: when a second processor
+ * runs, no one may be between lock and unlock who has not taken the lock.  That is so in a task that stops the
+ * machine while it is the only processor: nobody leaves a processor inside of a spin lock, interrupts are off, and
+ * it holds none itself.
+ */
+#include <linux/cpu.h>
+#include <linux/cpuhotplug.h>
+#include <linux/init.h>
+#include <linux/kernel.h>
+#include <linux/spinlock.h>
+
+#include "kernel/linux/glue.h"
+
+#ifdef CONFIG_MULTIVERSE_SPINLOCK
+
+const char *mvl_reserved(const void *variable)
+{
+	return variable == &spinlock_many_cpus ? "the number of processors says what it is" : NULL;
+}
+
+/* 0, or why some call is left as it was. */
+static int set_many(bool many)
+{
+	int err = mvk_set("spinlock_many_cpus", many);
+
+	if (err >= 0)
+		err = mvk_is_settled(&spinlock_many_cpus) ? 0 : -EBUSY;
+	return err;
+}
+
+/* Before a processor comes: this one is alone, or there are many already. */
+static int cpu_comes(unsigned int cpu)
+{
+	int err = 0;
+
+	mvl_lock_cpus_held();
+	if (num_online_cpus() == 1) {
+		err = set_many(true);
+		if (err)
+			pr_warn("multiverse: CPU %u stays away, spin locks cannot be made for many: %s\n%s", cpu,
+				mvk_error(), mvk_report());
+	}
+	mvl_unlock_cpus_held();
+	return err;
+}
+
+/* After it has gone, or did not come.  Locks for many are right for one, too. */
+static int cpu_is_gone(unsigned int cpu)
+{
+	mvl_lock_cpus_held();
+	if (num_online_cpus() == 1)
+		set_many(false);
+	mvl_unlock_cpus_held();
+	return 0;
+}
+
+int __init mvl_spinlock_start(void)
+{
+	int err;
+
+	cpus_read_lock();
+	err = cpuhp_setup_state_nocalls_cpuslocked(CPUHP_BP_PREPARE_DYN, "multiverse:spinlock", cpu_comes,
+						   cpu_is_gone);
+	if (err >= 0)
+		cpu_is_gone(0);
+	cpus_read_unlock();
+	return err < 0 ? err : 0;
+}
+
+#else
+
+const char *mvl_reserved(const void *variable)
+{
+	return NULL;
+}
+
+int __init mvl_spinlock_start(void)
+{
+	return 0;
+}
+
+#endif

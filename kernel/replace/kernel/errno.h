@@ -1,0 +1,5 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#include <linux/errno.h>
+#ifndef ENOTSUP
+#define ENOTSUP EOPNOTSUPP /* as in glibc */
+#endif

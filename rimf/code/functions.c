@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rimf/code/functions.c: the tables of functions and of instructions (mvld/pass/code.h).
+ *
+ * Where functions are the units of the analysis say.  Names are those of the dynamic symbol table, and of what may
+ * move those that the analyser took from the other one.
+ */
+#include "rimf/code/code.h"
+
+#include "rimf/base/base.h"
+#include "rimf/base/sort.h"
+#include "rimf/image/original.h"
+#include "rimf/x86/decode.h"
+
+#include <errno.h>    /* numbers only */
+#include <sys/mman.h> /* numbers only */
+
+/* ---- names ------------------------------------------------------------------------------------ */
+
+struct named {
+    uintptr_t address;
+    const char *name;
+};
+
+/* Of one object. */
+struct names {
+    struct mvld_image *image;
+    uintptr_t only;     /* names at this address; 0: all */
+    struct named *list; /* ascending, once all are there */
+    size_t n, room;
+    const Elf64_Sym *symbols; /* of the analysis, ascending */
+    size_t n_symbols;
+    const char *texts;
+    size_t texts_size;
+    uintptr_t first; /* where they count from */
+};
+
+static int note_name(void *cookie, const struct mvld_symbol *symbol)
+{
+    struct names *names = cookie;
+
+    if ((symbol->type != STT_FUNC && symbol->type != STT_GNU_IFUNC) || (names->only && symbol->address != names->only))
+        return 0;
+    if (names->n == names->room) {
+        struct named *more = rimf_heap_grow(&names->image->heap, names->list, &names->room, sizeof *more, 256);
+
+        if (!more)
+            return -ENOMEM;
+        names->list = more;
+    }
+    names->list[names->n++] = (struct named){symbol->address, symbol->name};
+    return 0;
+}
+
+static int names_open(struct names *names, struct mvld_image *image, struct rimf_object *object, uintptr_t only)
+{
+    struct analysis_names in;
+    int error;
+
+    *names = (struct names){.image = image, .only = only};
+    error = rimf_symbol_each(&object->public, note_name, names);
+    if (error < 0)
+        return error;
+    rimf_sort(names->list, names->n, sizeof *names->list);
+    if (!rimf_analysis_names(image, object, &in) || !in.names_size ||
+        ((const char *)in.pages)[in.names + in.names_size - 1])
+        return 0;
+    names->symbols = (const Elf64_Sym *)in.pages;
+    names->n_symbols = in.symbols_size / sizeof *names->symbols;
+    names->texts = (const char *)in.pages + in.names;
+    names->texts_size = in.names_size;
+    names->first = object->view.bias + in.first;
+    return 0;
+}
+
+static void names_close(struct names *names)
+{
+    rimf_heap_release(&names->image->heap, names->list);
+}
+
+/* Of several the one without underscores, if there is one: the last in alphabetical order.  Nobody has checked the
+ * entries of the analysis. */
+static const char *name_at(const struct names *names, uintptr_t address)
+{
+    size_t i = RIMF_BISECT(i, names->n, names->list[i].address < address);
+    const char *best = NULL;
+
+    for (; i < names->n && names->list[i].address == address; i++)
+        if (!best || rimf_strncmp(names->list[i].name, best, rimf_strlen(best) + 1) > 0)
+            best = names->list[i].name;
+    if (best)
+        return best;
+    i = RIMF_BISECT(i, names->n_symbols, names->first + names->symbols[i].st_value < address);
+    if (i && i < names->n_symbols && names->first + names->symbols[i].st_value == address &&
+        names->symbols[i].st_name < names->texts_size)
+        return names->texts + names->symbols[i].st_name;
+    return NULL;
+}
+
+/* ---- functions -------------------------------------------------------------------------------- */
+
+static void fill(struct mvld_function *out, struct rimf_object *object, const struct analysis *s,
+                 const struct analysis_unit *unit)
+{
+    const struct analysis_unit *first = unit, *last = unit;
+
+    *out = (struct mvld_function){
+        .object = &object->public,
+        .entry = object->view.bias + unit->start,
+        .end = object->view.bias + unit->start + unit->size,
+        .proof = unit->reason == ANALYSIS_PROVEN       ? MVLD_PROOF_MOVABLE
+                 : unit->flags & ANALYSIS_DECODED ? MVLD_PROOF_DECODED
+                                                  : MVLD_PROOF_NONE,
+        .why = unit->reason == ANALYSIS_PROVEN ? NULL : analysis_reason_words((enum analysis_reason)unit->reason),
+        .flags = unit->reason == ANALYSIS_PROVEN && !(unit->flags & ANALYSIS_REACHED) ? 0 : MVLD_FUNCTION_REACHED,
+    };
+    if (unit->reason || !s->branches || s->header->flags)
+        return;
+    while (first > s->units && first[-1].flags & ANALYSIS_JOINED)
+        first--;
+    while (last->flags & ANALYSIS_JOINED && last + 1 < s->units + s->n_units)
+        last++;
+    while (first->reason)
+        first++;
+    while (last->reason)
+        last--;
+    out->fragment = (struct mvld_fragment){object->view.bias + first->start, last->start + last->size - first->start};
+}
+
+int rimf_function_each(struct mvld_image *image, const struct mvld_object *public,
+                       int (*visit)(void *cookie, const struct mvld_function *), void *cookie, const char **why)
+{
+    struct rimf_object *object = (struct rimf_object *)rimf_object_of(public);
+    const struct analysis *s;
+    struct names names;
+    int result;
+
+    if (!image || !rimf_is_mapped(public) || !visit || !why)
+        return -EINVAL;
+    s = rimf_analysis_branches(image, object, why);
+    if (!s)
+        return -ENODATA;
+    result = names_open(&names, image, object, 0);
+    for (size_t i = 0; i < s->n_units && !result; i++) {
+        struct mvld_function function;
+
+        fill(&function, object, s, &s->units[i]);
+        function.name = name_at(&names, function.entry);
+        result = visit(cookie, &function);
+    }
+    names_close(&names);
+    return result;
+}
+
+int rimf_function_find(struct mvld_image *image, uintptr_t address, struct mvld_function *out)
+{
+    const struct mvld_object *public = image && out ? rimf_object_find(image, address) : NULL;
+    struct rimf_object *object = (struct rimf_object *)rimf_object_of(public);
+    const struct analysis_unit *unit;
+    const struct analysis *s;
+    struct names names;
+    const char *why;
+    int error;
+
+    if (!image || !out)
+        return -EINVAL;
+    s = public ? rimf_analysis_branches(image, object, &why) : NULL;
+    unit = s && address - object->view.bias < UINT32_MAX
+               ? analysis_unit_at(s, (uint32_t)(address - object->view.bias)) : NULL;
+    if (!unit)
+        return -ENOENT;
+    fill(out, object, s, unit);
+    error = names_open(&names, image, object, out->entry);
+    if (!error)
+        out->name = name_at(&names, out->entry);
+    names_close(&names);
+    return error;
+}
+
+/* ---- instructions ------------------------------------------------------------------------------ */
+
+const struct analysis_unit *code_unit_at(struct mvld_image *image, struct rimf_object *object, uintptr_t address,
+                                         const struct analysis **s, const char **why)
+{
+    const struct analysis_unit *unit;
+
+    *s = rimf_analysis_branches(image, object, why);
+    if (!*s)
+        return NULL;
+    unit = address - object->view.bias < UINT32_MAX
+               ? analysis_unit_at(*s, (uint32_t)(address - object->view.bias)) : NULL;
+    *why = !unit                              ? "no function is there"
+           : !(unit->flags & ANALYSIS_DECODED) ? "its function is not proven"
+           : object->moved                     ? "its code was moved before" /* over some of it stands a jump */
+           : object->patched & OBJECT_PATCHED  ? "a pass changed code of its object, byte by byte"
+                                               : NULL;
+    return *why ? NULL : unit;
+}
+
+/* Where the tables lead that this unit jumps through. */
+static void note_tables(const struct rimf_object *object, const struct analysis *s, const struct analysis_unit *unit,
+                        const struct code_instructions *all)
+{
+    for (size_t i = analysis_reference_from(s, unit->start);
+         i < s->n_references && s->references[i].address - unit->start < unit->size; i++) {
+        const struct analysis_reference *r = &s->references[i];
+        uintptr_t at = object->view.bias + r->address;
+        uintptr_t table = at + 4 + r->rest + (uintptr_t)distance_at((const void *)at);
+        size_t k = r->kind == ANALYSIS_TO_JUMP_TABLE
+                       ? analysis_jump_table_from(s, (uint32_t)(table - object->view.bias)) : s->n_jump_tables;
+
+        if (k == s->n_jump_tables || object->view.bias + s->jump_tables[k].address != table ||
+            !elf_holds(&object->view, table, 4ul * s->jump_tables[k].count, PROT_READ))
+            continue;
+        for (uint32_t e = 0; e < s->jump_tables[k].count; e++) {
+            struct mvld_instruction *to = code_instruction_at(all, entry_target(table, table + 4ul * e));
+
+            if (to)
+                to->others = MVLD_OTHERS_LEAD;
+        }
+    }
+}
+
+/* Into the bytes behind a head nothing leads. */
+static void note_head(const struct rimf_object *object, const struct analysis_unit *unit,
+                      const struct code_instructions *all)
+{
+    uintptr_t start = object->view.bias + unit->start, head = start + endbr64_size((const void *)start, unit->size);
+
+    for (size_t i = 1; i < all->n && unit->flags & ANALYSIS_HEAD; i++)
+        if (all->list[i].address > head && all->list[i].address < head + ANALYSIS_HEAD_SIZE &&
+            all->list[i].others == MVLD_OTHERS_UNKNOWN)
+            all->list[i].others = MVLD_OTHERS_NONE;
+}
+
+int code_instructions_at(struct mvld_image *image, struct rimf_object *object, const struct analysis *s,
+                         const struct analysis_unit *unit, struct code_instructions *all, const char **why)
+{
+    uintptr_t start = object->view.bias + unit->start;
+    struct code_frame frame;
+    int decides, error = -ENOEXEC;
+
+    *why = "its code is not what the analysis says";
+    if (!elf_holds(&object->view, start, unit->size, PROT_READ | PROT_EXEC))
+        return -ENODATA;
+    decides = !unit->reason && !code_frame_of(object, s, unit, &frame) && !frame.has_pads;
+    error = code_instructions_of(&image->heap, (const uint8_t *)start, unit->size, start, decides, all);
+    if (error) {
+        *why = error == -ENOMEM ? "out of memory" : *why;
+        return error == -ENOMEM ? error : -ENODATA;
+    }
+    note_tables(object, s, unit, all);
+    note_head(object, unit, all);
+    *why = NULL;
+    return 0;
+}
+
+int rimf_instruction_each(struct mvld_image *image, const struct mvld_function *function,
+                          int (*visit)(void *cookie, const struct mvld_instruction *), void *cookie,
+                          const char **why)
+{
+    const struct mvld_object *public = image && function ? rimf_object_find(image, function->entry) : NULL;
+    struct rimf_object *object = (struct rimf_object *)rimf_object_of(public);
+    struct code_instructions all;
+    const struct analysis_unit *unit;
+    const struct analysis *s;
+    int result;
+
+    if (!public || !visit || !why)
+        return -EINVAL;
+    unit = code_unit_at(image, object, function->entry, &s, why);
+    if (!unit)
+        return -ENODATA;
+    result = code_instructions_at(image, object, s, unit, &all, why);
+    if (result)
+        return result;
+    for (size_t i = 0; i < all.n && !result; i++)
+        result = visit(cookie, &all.list[i]);
+    code_instructions_release(&image->heap, &all);
+    return result;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * module.c: the stand-in's module.
+ */
+#include "world.h"
+
+bool traced MULTIVERSE = true;
+
+MULTIVERSE __attribute__((noinline)) int trace(void)
+{
+    return traced ? 1 : 2;
+}
+
+MULTIVERSE __attribute__((noinline)) int module_take(int *lock)
+{
+    return many ? ++*lock : 0;
+}
+
+int call_take_in_module(int *lock)
+{
+    return take(lock) + 100;
+}
+
+int call_trace(void)
+{
+    return trace() + 100;
+}
+
+int call_module_take(int *lock)
+{
+    return module_take(lock) + 100;
+}

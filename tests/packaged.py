@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: MIT
+"""packaged.py BUILD SOURCE: each file that `meson install` installs is in a package, or debian/not-installed.
+
+A failure means that the Debian packages cannot be built any more (dh_missing), or would lack a file.
+"""
+import fnmatch
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import support
+
+build, source = map(Path, sys.argv[1:])
+if not (source / "debian").is_dir():
+    support.skip("there is no debian/")
+listed = [line.split()[0] for file in [*source.glob("debian/*.install"), source / "debian/not-installed"]
+          for line in file.read_text().splitlines() if line and not line.startswith("#")]
+installed = json.loads(subprocess.run(["meson", "introspect", "--installed", build], capture_output=True, check=True).stdout)
+options = json.loads(subprocess.run(["meson", "introspect", "--buildoptions", build], capture_output=True, check=True).stdout)
+prefix = next(option["value"] for option in options if option["name"] == "prefix")
+for path in map(Path, installed.values()):
+    path = Path("usr") / path.relative_to(prefix) if path.is_relative_to(prefix) else path.relative_to("/")
+    support.check(any(fnmatch.fnmatch(at, pattern) for at in [path, *path.parents] for pattern in listed),
+                  f"/{path} is in no package: debian/*.install, or debian/not-installed")

@@ -1,0 +1,101 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""A function is called in a running process: it goes on as if nothing had been, whatever its thread waits in,
+and also when the tool is killed at any of its calls.
+
+    attach.py GETPID WAITS KILLED.so calls|killed|refused
+"""
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from support import check, equal, finish, run  # noqa: E402
+
+GETPID, WAITS, KILLED = map(os.path.abspath, sys.argv[1:4])
+
+
+def start(*command, **how):
+    p = subprocess.Popen([str(c) for c in command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, **how)
+    equal(p.stdout.readline(), "ready\n", f"{command}: its first line")
+    return p
+
+
+def finish_program(p, what):
+    """The program is whole: it says so at the end of its input."""
+    p.stdin.close()
+    try:
+        equal((p.stdout.read(), p.wait(20)), ("whole\n", 0), what)
+    except subprocess.TimeoutExpired:
+        check(False, f"{what}: it does not end")
+        p.kill()
+
+
+def areas(pid):
+    """Executable memory of no file."""
+    lines = Path(f"/proc/{pid}/maps").read_text().splitlines()
+    return [line for line in lines if "x" in line.split()[1] and len(line.split()) == 5]
+
+
+def calls():
+    for way in ("poll", "epoll", "sleep", "read", "semaphore", "signals"):
+        p = start(WAITS, way)
+        code, out, err = run(GETPID, p.pid, 100)
+        equal((code, out.split()[:1]), (0, [str(p.pid)]), f"{way}: a hundred calls: {out}{err}")
+        equal(areas(p.pid), [], f"{way}: memory of ours is left")
+        finish_program(p, f"{way}: behind the calls")
+    p = start(WAITS, "select")  # for ever: it is still there
+    code, out, err = run(GETPID, p.pid, 20)
+    equal((code, out.split()[:1]), (0, [str(p.pid)]), f"select: calls{err}")
+    time.sleep(0.05)
+    equal(p.poll(), None, "select has ended")
+    p.kill()
+
+
+def killed():
+    # Not epoll_wait: the kernel says EINTR when its thread is stopped, and a tool that is gone cannot mend that.
+    for way in ("poll", "read", "semaphore"):
+        p = start(WAITS, way)
+        died = n = 0
+        while True:
+            n += 1
+            tool = subprocess.run([GETPID, str(p.pid), "1"], env=dict(os.environ, LD_PRELOAD=KILLED, KILLED_AT=str(n)),
+                                  stdout=subprocess.PIPE, text=True, timeout=60)
+            if tool.returncode == 0:
+                break
+            equal(tool.returncode, -signal.SIGKILL, f"{way}: the tool, killed at call {n}: {tool.stdout}")
+            died += 1
+            if n > 500:
+                break
+        check(20 < died < 500, f"{way}: the tool was killed at {died} calls")
+        finish_program(p, f"{way}: behind tools that were killed")
+
+
+def refused():
+    p = start(WAITS, "poll")
+    os.kill(p.pid, signal.SIGSTOP)
+    time.sleep(0.05)
+    code, out, _ = run(GETPID, p.pid, 1)
+    check(code == 1 and "is stopped" in out, f"a stopped process: {out}")
+    state = Path(f"/proc/{p.pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    equal(state, "T", "it was stopped, and is no more")
+    os.kill(p.pid, signal.SIGCONT)
+    code, out, _ = run(GETPID, p.pid, 1)
+    equal(code, 0, f"a process that was stopped before: {out}")
+    finish_program(p, "behind a stop")
+    code, out, _ = run(GETPID, p.pid, 1)
+    check(code == 1 and "no process" in out, f"a process that has ended: {out}")
+    if os.geteuid() == 0:
+        p = start(WAITS, "poll")
+        code, out, _ = run("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", GETPID, p.pid, 1)
+        check(code == 1 and "another user's" in out, f"another user's process: {out}")
+        finish_program(p, "behind another user's try")
+    code, out, _ = run(GETPID, 2 if os.geteuid() == 0 else 1, 1)
+    check(code == 1, f"a process without memory, or not ours: {out}")
+
+
+{"calls": calls, "killed": killed, "refused": refused}[sys.argv[4]]()
+finish()

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Preloaded: the process is killed at its KILLED_AT-th call of those with which it changes another one.
+ */
+#include <dlfcn.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+static void count(void)
+{
+    static long calls, at;
+
+    if (!at) {
+        const char *text = getenv("KILLED_AT");
+
+        at = text ? strtol(text, NULL, 10) : -1;
+    }
+    if (++calls == at)
+        kill(getpid(), SIGKILL);
+}
+
+long ptrace(int request, ...)
+{
+    static long (*real)(int, ...);
+    va_list args;
+    pid_t pid;
+    void *address, *data;
+
+    va_start(args, request);
+    pid = va_arg(args, pid_t);
+    address = va_arg(args, void *);
+    data = va_arg(args, void *);
+    va_end(args);
+    if (!real)
+        real = (long (*)(int, ...))dlsym(RTLD_NEXT, "ptrace");
+    count();
+    return real(request, pid, address, data);
+}
+
+ssize_t pwrite(int fd, const void *from, size_t size, off_t at)
+{
+    static ssize_t (*real)(int, const void *, size_t, off_t);
+
+    if (!real)
+        real = (ssize_t(*)(int, const void *, size_t, off_t))dlsym(RTLD_NEXT, "pwrite");
+    count();
+    return real(fd, from, size, at);
+}

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * attach.h: a function of a running process is called, by one of its own threads.
+ *
+ * How
+ *
+ *   A thread that waits in poll(2) or the like holds none of the locks that malloc, the host loader or mvld
+ *   take.  attach_begin() stops one such thread with ptrace(2); nobody else is stopped.  attach_call() has it
+ *   call a function on a stack of ours; attach_end() gives it back its registers, and the system call goes on.
+ *   No thread of ours is left in the process, and no memory.
+ *
+ *   What the thread runs ends by itself in the system call rt_sigreturn(2), which brings back all that the
+ *   thread had, as behind a signal's handler.  So the tool may be killed at any point.
+ *
+ *     struct attach *a = attach_open(pid);
+ *     if (a->why[0] || attach_begin(a, 2000) || attach_call(a, function, arguments, 2, &result))
+ *         complain("switch", "%s", a->why);
+ *     attach_close(a);
+ */
+#ifndef ATTACH_H
+#define ATTACH_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <sys/user.h>
+
+/* An object of the process, as its host loader lists them. */
+struct attach_object {
+    char *name;  /* as there; of the executable what /proc says */
+    uint64_t bias, dynamic;
+};
+
+struct attach {
+    pid_t pid, thread; /* thread: the one that is stopped, or 0 */
+    int memory, folder; /* /proc/PID/mem and /proc/PID, or -1 */
+    char why[600]; /* the sentence of the last error */
+    uint64_t began; /* when the process did: field 22 of its stat */
+    struct attach_object *objects;
+    size_t n_objects;
+    uint64_t syscall_ret, restorer; /* two places of libc's code: see call.c */
+    struct attach_stopped *stopped;
+    uint64_t pause; /* nanoseconds that the thread was stopped */
+};
+
+/* ---- process.c */
+/* Looks at a process: `why` is not empty when it cannot be reached, and says why. */
+struct attach *attach_open(pid_t);
+void attach_close(struct attach *); /* ends what was begun */
+int attach_fail(struct attach *, const char *format, ...) __attribute__((format(printf, 2, 3))); /* -1 */
+/* Copies memory of the process.  0, or -1. */
+int attach_read(const struct attach *, uint64_t address, void *to, size_t size);
+int attach_write(const struct attach *, uint64_t address, const void *from, size_t size);
+/* May the process write there by itself? */
+int attach_is_writable(const struct attach *, uint64_t address, size_t size);
+/* Is it the process that was opened, and still one that may be reached? */
+int attach_check(struct attach *);
+
+/* ---- objects.c */
+/* Lists the objects.  0, or -1. */
+int attach_objects(struct attach *);
+/* The same, and finds the two places in libc. */
+int attach_list(struct attach *);
+/* The address of a function of an object, or 0. */
+uint64_t attach_function(const struct attach *, const struct attach_object *, const char *name);
+/* The object's file name as this process opens it: in the root of the other one. */
+void attach_path(const struct attach *, const struct attach_object *, char *to, size_t size);
+/* An object of this base name, up to a version: "libc.so" is libc.so.6, too.  NULL: none. */
+const struct attach_object *attach_named(const struct attach *, const char *name);
+
+/* ---- rest.c */
+struct attach_stopped { /* what the thread has, as it shall be again; and what is ours in its process */
+    struct user_regs_struct registers;
+    uint64_t mask;       /* of blocked signals */
+    uint8_t *xstate;     /* NT_X86_XSTATE */
+    size_t xstate_size;
+    uint64_t since;      /* attach_clock(), as it was stopped */
+    uint64_t area, room, room_used; /* 0: no memory yet */
+};
+/* Stops one thread that waits, within so many milliseconds.  0, or -1. */
+int attach_rest(struct attach *, unsigned milliseconds);
+/* Lets the stopped thread go on with this request of ptrace(2), until its next stop.  The status as of
+ * waitpid(2), or -1: it has ended, or the time is up.  Signals that come meanwhile are delivered. */
+int attach_resume(struct attach *, int request, unsigned milliseconds);
+int attach_interrupt(struct attach *); /* and waits: 0, or -1 */
+uint64_t attach_clock(void);
+
+/* ---- call.c */
+#define ATTACH_ROOM (4u << 20) /* bytes for arguments and answers; memory that is not touched costs nothing */
+int attach_begin(struct attach *, unsigned milliseconds);
+/* Where `what` lies in the process now, in the room for arguments; 0: no room, or error. */
+uint64_t attach_put(struct attach *, const void *what, size_t size);
+/* Calls it with up to six arguments.  0, or -1. */
+int attach_call(struct attach *, uint64_t function, const uint64_t *arguments, size_t n, uint64_t *result);
+uint64_t attach_room(const struct attach *, size_t *size); /* what is left of the room */
+/* Gives the thread back.  0, or -1. */
+int attach_end(struct attach *);
+
+#endif

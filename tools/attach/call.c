@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * attach/call.c: the stopped thread makes a system call, and calls functions.
+ *
+ * The tool may be killed at any moment, and the thread then goes on from wherever it stands.  So whatever it is
+ * led to ends in rt_sigreturn(2) with a frame that holds all that the thread had, as if a signal's
+ * handler returned:
+ *
+ *     stack of the thread:  [restorer] [ucontext] [xstate]      below its red zone, where a signal's frame
+ *                              ▲ rsp                            would lie
+ *     rip: `syscall; ret` of libc, for mmap(2) and munmap(2); `ret` goes to libc's restorer
+ *
+ *     memory of ours:       code page, frame, arguments and answers, stack
+ *
+ * The code calls, says that it has, and waits a second for the tool, which stops it there: by ppoll(2), that
+ * leaves what the kernel keeps of an interrupted nanosleep(2) or poll(2) alone.  Without a tool it returns by
+ * the frame.
+ */
+#include "tools/attach/attach.h"
+#include "tools/common/tools.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+
+#define RED_ZONE 128
+#define PAGE 4096u
+#define STACK (256u << 10)
+#define CALL_MS 10000 /* a commit of many functions; then somebody holds a lock */
+
+/* The kernel's struct rt_sigframe without its siginfo, which it does not read (arch/x86/include/asm/sigframe.h). */
+struct frame {
+    uint64_t restorer;
+    uint64_t uc_flags, uc_link;
+    uint64_t stack_sp;
+    uint32_t stack_flags, padding;
+    uint64_t stack_size;
+    uint64_t r8, r9, r10, r11, r12, r13, r14, r15, rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp, rip, eflags;
+    uint16_t cs, gs, fs, ss;
+    uint64_t error, trap, old_mask, cr2, fpstate, reserved[8];
+    uint64_t mask;
+};
+#define UC_FP_XSTATE 1u
+#define UC_SIGCONTEXT_SS 2u
+#define UC_STRICT_RESTORE_SS 4u
+#define SS_NOT_VALID 5u /* the kernel leaves the alternate stack as it is */
+
+/* What is put behind xstate for the kernel to believe it (struct _fpx_sw_bytes), at its byte 464. */
+struct xstate_words {
+    uint32_t magic1, extended_size;
+    uint64_t features;
+    uint32_t size, padding[7];
+};
+#define XSTATE_WORDS 464
+#define MAGIC1 0x46505853u
+#define MAGIC2 0x46505845u
+
+struct words { /* what the code tells, the result first; and how long it waits */
+    uint64_t result, done, seconds, nanoseconds;
+};
+
+/* Where these lie from the start of our memory; behind them the room, then the stack. */
+enum { CODE = 0, WORDS = PAGE, FRAME = PAGE + 64, ROOM = 8 * PAGE, SIZE = ROOM + ATTACH_ROOM + STACK };
+
+#define WAITED_AT 0x25 /* in the code: behind the call in which it waits for the tool */
+static const uint8_t code[] = {
+    0xff, 0xd3,                                           /* 00  call *%rbx          */
+    0x49, 0x89, 0x04, 0x24,                               /* 02  mov %rax,(%r12)     */
+    0x41, 0xc7, 0x44, 0x24, 0x08, 0x01, 0x00, 0x00, 0x00, /* 06  movl $1,8(%r12)     */
+    0x31, 0xff,                                           /* 0f  xor %edi,%edi       */
+    0x31, 0xf6,                                           /* 11  xor %esi,%esi       */
+    0x49, 0x8d, 0x54, 0x24, 0x10,                         /* 13  lea 16(%r12),%rdx   */
+    0x4d, 0x31, 0xd2,                                     /* 18  xor %r10,%r10       */
+    0x4d, 0x31, 0xc0,                                     /* 1b  xor %r8,%r8         */
+    0xb8, 0x0f, 0x01, 0x00, 0x00,                         /* 1e  mov $271,%eax       ppoll(2) */
+    0x0f, 0x05,                                           /* 23  syscall             */
+    0x4c, 0x89, 0xec,                                     /* 25  mov %r13,%rsp       */
+    0xb8, 0x0f, 0x00, 0x00, 0x00,                         /* 28  mov $15,%eax        rt_sigreturn(2) */
+    0x0f, 0x05,                                           /* 2d  syscall             */
+};
+
+/* ---- frames */
+
+static int is_restart(uint64_t rax)
+{
+    return (int64_t)rax <= -512 && (int64_t)rax >= -516; /* ERESTARTSYS to ERESTART_RESTARTBLOCK */
+}
+
+/* Writes a frame that brings back all that the thread had, with its xstate behind it. */
+static int write_frame(struct attach *a, uint64_t at)
+{
+    const struct attach_stopped *s = a->stopped;
+    const struct user_regs_struct *r = &s->registers;
+    uint64_t xstate = (at + sizeof(struct frame) + 63) & ~UINT64_C(63), again = is_restart(r->rax);
+    struct frame f = {.restorer = a->restorer, .uc_flags = UC_FP_XSTATE | UC_SIGCONTEXT_SS | UC_STRICT_RESTORE_SS,
+        .stack_flags = SS_NOT_VALID, .r8 = r->r8, .r9 = r->r9, .r10 = r->r10, .r11 = r->r11, .r12 = r->r12,
+        .r13 = r->r13, .r14 = r->r14, .r15 = r->r15, .rdi = r->rdi, .rsi = r->rsi, .rbp = r->rbp,
+        .rbx = r->rbx, .rdx = r->rdx, .rax = again ? r->orig_rax : r->rax, .rcx = r->rcx, .rsp = r->rsp,
+        .rip = again ? r->rip - 2 : r->rip, .eflags = r->eflags, .cs = (uint16_t)r->cs, .ss = (uint16_t)r->ss,
+        .fpstate = xstate, .mask = s->mask};
+    struct xstate_words words = {.magic1 = MAGIC1, .extended_size = (uint32_t)s->xstate_size + 4,
+                                 .size = (uint32_t)s->xstate_size};
+    uint32_t magic2 = MAGIC2;
+
+    memcpy(&words.features, s->xstate + XSTATE_WORDS, sizeof words.features); /* the regset has them there */
+    if (attach_write(a, at, &f, sizeof f) || attach_write(a, xstate, s->xstate, s->xstate_size) ||
+        attach_write(a, xstate + XSTATE_WORDS, &words, sizeof words) ||
+        attach_write(a, xstate + s->xstate_size, &magic2, sizeof magic2))
+        return attach_fail(a, "process %d: the stack of thread %d has no room", a->pid, a->thread);
+    return 0;
+}
+
+static uint64_t frame_on_stack(const struct attach_stopped *s)
+{
+    return (s->registers.rsp - RED_ZONE - s->xstate_size - sizeof(struct frame) - 128) & ~UINT64_C(63);
+}
+
+/* ---- the thread is led */
+
+/* Registers first: should the tool end here, the frame has the mask. */
+static int lead(struct attach *a, struct user_regs_struct *r)
+{
+    uint64_t all = ~UINT64_C(0);
+
+    r->orig_rax = ~0ul;
+    r->eflags &= ~UINT64_C(0x500); /* no direction flag, no trap flag */
+    if (ptrace(PTRACE_SETREGS, a->thread, NULL, r) ||
+        ptrace(PTRACE_SETSIGMASK, a->thread, (void *)sizeof all, &all))
+        return attach_fail(a, "process %d: ptrace(2): %s", a->pid, strerror(errno));
+    return 0;
+}
+
+/* What the process has lost by now is said by who tries to go on. */
+static int lost(struct attach *a)
+{
+    a->thread = 0;
+    return attach_fail(a, "process %d ended meanwhile", a->pid);
+}
+
+/* The thread makes a system call, by libc's `syscall; ret`. */
+static int make_call(struct attach *a, long number, const uint64_t arguments[6], uint64_t *result)
+{
+    struct user_regs_struct r = a->stopped->registers;
+
+    r.rip = a->syscall_ret;
+    r.rsp = frame_on_stack(a->stopped);
+    r.rax = (uint64_t)number;
+    r.rdi = arguments[0];
+    r.rsi = arguments[1];
+    r.rdx = arguments[2];
+    r.r10 = arguments[3];
+    r.r8 = arguments[4];
+    r.r9 = arguments[5];
+    if (lead(a, &r))
+        return -1;
+    if (attach_resume(a, PTRACE_SYSCALL, CALL_MS) == -1 || attach_resume(a, PTRACE_SYSCALL, CALL_MS) == -1 ||
+        ptrace(PTRACE_GETREGS, a->thread, NULL, &r))
+        return lost(a);
+    *result = r.rax;
+    return 0;
+}
+
+static int make_memory(struct attach *a)
+{
+    struct attach_stopped *s = a->stopped;
+    uint64_t area, result;
+
+    if (write_frame(a, frame_on_stack(s)) ||
+        make_call(a, SYS_mmap, (uint64_t[6]){0, SIZE, PROT_READ | PROT_WRITE,
+                                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, ~UINT64_C(0), 0}, &area))
+        return -1;
+    if ((int64_t)area < 0 && (int64_t)area > -4096)
+        return attach_fail(a, "process %d has no memory for a call: %s", a->pid, strerror((int)-(int64_t)area));
+    s->area = area;
+    s->room = area + ROOM;
+    if (attach_write(a, area + CODE, code, sizeof code) || write_frame(a, area + FRAME) ||
+        make_call(a, SYS_mprotect, (uint64_t[6]){area + CODE, PAGE, PROT_READ | PROT_EXEC}, &result))
+        return -1;
+    if (result)
+        return attach_fail(a, "process %d may not have new code: %s", a->pid, strerror((int)-(int64_t)result));
+    return 0;
+}
+
+int attach_begin(struct attach *a, unsigned milliseconds)
+{
+    return a->why[0] || attach_rest(a, milliseconds) || attach_check(a) || make_memory(a) ? -1 : 0;
+}
+
+uint64_t attach_put(struct attach *a, const void *what, size_t size)
+{
+    uint64_t at = a->stopped->room + a->stopped->room_used;
+
+    if (size > ATTACH_ROOM - a->stopped->room_used || attach_write(a, at, what, size)) {
+        attach_fail(a, "process %d: no room for the request", a->pid);
+        return 0;
+    }
+    a->stopped->room_used += (size + 15) & ~UINT64_C(15);
+    return at;
+}
+
+uint64_t attach_room(const struct attach *a, size_t *size)
+{
+    *size = ATTACH_ROOM - a->stopped->room_used;
+    return a->stopped->room + a->stopped->room_used;
+}
+
+/* Waits until the code says that the function has returned. */
+static int wait_done(struct attach *a, struct words *words)
+{
+    uint64_t until = attach_clock() + CALL_MS * UINT64_C(1000000);
+
+    do {
+        if (attach_read(a, a->stopped->area + WORDS, words, sizeof *words))
+            return lost(a);
+        if (words->done) /* once more: the result may have been read before it was there */
+            return attach_read(a, a->stopped->area + WORDS, words, sizeof *words) ? lost(a) : 0;
+    } while (attach_clock() < until);
+    return attach_fail(a, "process %d: the call has not returned after %u s, since another thread holds a lock; "
+                       "it is left to end by itself", a->pid, CALL_MS / 1000);
+}
+
+int attach_call(struct attach *a, uint64_t function, const uint64_t *arguments, size_t n, uint64_t *result)
+{
+    struct user_regs_struct r = a->stopped->registers;
+    uint64_t area = a->stopped->area, values[6] = {0};
+    struct words words = {.seconds = 1};
+
+    memcpy(values, arguments, n * sizeof *values);
+    r.rip = area + CODE;
+    r.rbx = function;
+    r.r12 = area + WORDS;
+    r.r13 = area + FRAME + 8; /* behind the restorer, where a handler's `ret` leaves it */
+    r.rsp = area + SIZE;
+    r.rbp = r.rax = 0;
+    r.rdi = values[0];
+    r.rsi = values[1];
+    r.rdx = values[2];
+    r.rcx = values[3];
+    r.r8 = values[4];
+    r.r9 = values[5];
+    if (attach_write(a, area + WORDS, &words, sizeof words) || lead(a, &r))
+        return -1;
+    if (ptrace(PTRACE_CONT, a->thread, NULL, NULL))
+        return lost(a);
+    if (wait_done(a, &words)) {
+        a->thread = 0;
+        return -1;
+    }
+    if (attach_interrupt(a) || ptrace(PTRACE_GETREGS, a->thread, NULL, &r))
+        return lost(a);
+    if (r.rip < area || r.rip > area + WAITED_AT) { /* it has gone its way */
+        ptrace(PTRACE_DETACH, a->thread, NULL, NULL);
+        a->thread = 0;
+        return attach_fail(a, "process %d: this machine is too busy for a request", a->pid);
+    }
+    *result = words.result;
+    return 0;
+}
+
+int attach_end(struct attach *a)
+{
+    struct attach_stopped *s = a->stopped;
+    struct iovec xstate;
+    uint64_t result;
+    int err = 0;
+
+    if (!s)
+        return 0;
+    if (a->thread && s->area) /* libc's call, for the code of ours goes; then a stop behind which calls are restarted */
+        err = make_call(a, SYS_munmap, (uint64_t[6]){s->area, SIZE}, &result) ||
+              ptrace(PTRACE_INTERRUPT, a->thread, NULL, NULL) || attach_resume(a, PTRACE_CONT, CALL_MS) == -1;
+    xstate = (struct iovec){s->xstate, s->xstate_size};
+    if (a->thread && !err)
+        err = ptrace(PTRACE_SETSIGMASK, a->thread, (void *)sizeof s->mask, &s->mask) ||
+              ptrace(PTRACE_SETREGSET, a->thread, (void *)NT_X86_XSTATE, &xstate) ||
+              ptrace(PTRACE_SETREGS, a->thread, NULL, &s->registers);
+    if (a->thread)
+        ptrace(PTRACE_DETACH, a->thread, NULL, NULL);
+    a->pause = attach_clock() - s->since;
+    a->thread = 0;
+    free(s->xstate);
+    free(s);
+    a->stopped = NULL;
+    return err ? attach_fail(a, "process %d ended meanwhile", a->pid) : 0;
+}

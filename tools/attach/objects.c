@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * attach/objects.c: the objects of a process, by its host loader's list (DT_DEBUG, link.h), and where
+ * their functions are.  A static program is one object.
+ */
+#include "tools/attach/attach.h"
+#include "tools/common/elf_file.h"
+#include "tools/common/tools.h"
+
+#include <fcntl.h>
+#include <link.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define OBJECTS_MAX 100000 /* more are a list that is damaged */
+
+static char *read_string(const struct attach *a, uint64_t address)
+{
+    char text[4096];
+    ssize_t n = address ? pread(a->memory, text, sizeof text - 1, (off_t)address) : 0;
+
+    text[n > 0 ? n : 0] = 0;
+    return must_print("%s", text);
+}
+
+static void add_object(struct attach *a, char *name, uint64_t bias, uint64_t dynamic)
+{
+    a->objects = must_grow(a->objects, a->n_objects + 1, sizeof *a->objects);
+    a->objects[a->n_objects++] = (struct attach_object){.name = name, .bias = bias, .dynamic = dynamic};
+}
+
+static void name_of_exe(const struct attach *a, char *to, size_t size)
+{
+    ssize_t n = readlinkat(a->folder, "exe", to, size - 1);
+
+    to[n > 0 ? n : 0] = 0;
+}
+
+/* The value of DT_DEBUG, which the host loader writes into the executable's dynamic section; or 0. */
+static uint64_t debug_of(const struct attach *a, uint64_t dynamic, uint64_t size)
+{
+    Elf64_Dyn entry;
+
+    for (uint64_t i = 0; i + sizeof entry <= size; i += sizeof entry)
+        if (attach_read(a, dynamic + i, &entry, sizeof entry) || entry.d_tag == DT_NULL)
+            break;
+        else if (entry.d_tag == DT_DEBUG)
+            return entry.d_un.d_ptr;
+    return 0;
+}
+
+/* Is the executable mapped from here on?  *debug: its r_debug, or 0. */
+static int read_headers(const struct attach *a, uint64_t start, struct attach_object *object, uint64_t *debug)
+{
+    Elf64_Phdr phdr;
+    Elf64_Ehdr header;
+    uint64_t bias = start, dynamic = 0, size = 0;
+
+    if (attach_read(a, start, &header, sizeof header) || memcmp(header.e_ident, ELFMAG, SELFMAG))
+        return -1;
+    for (unsigned i = header.e_phnum; i-- > 0;) { /* the first PT_LOAD last */
+        if (attach_read(a, start + header.e_phoff + i * sizeof phdr, &phdr, sizeof phdr))
+            return -1;
+        if (phdr.p_type == PT_LOAD)
+            bias = start - (phdr.p_vaddr - phdr.p_offset);
+        if (phdr.p_type == PT_DYNAMIC) {
+            dynamic = phdr.p_vaddr;
+            size = phdr.p_memsz;
+        }
+    }
+    object->bias = bias;
+    object->dynamic = dynamic ? bias + dynamic : 0;
+    *debug = dynamic ? debug_of(a, object->dynamic, size) : 0;
+    return 0;
+}
+
+/* The executable is the file with a DT_DEBUG (that the kernel executed may be a loader, which was told to run
+ * it); of a static program, the file that the kernel executed. */
+static int add_program(struct attach *a, uint64_t *debug)
+{
+    int fd = openat(a->folder, "maps", O_RDONLY | O_CLOEXEC);
+    FILE *maps = fd < 0 ? NULL : fdopen(fd, "r");
+    char line[4300], path[4200], exe[4096];
+    struct attach_object found = {0}, executed = {0};
+    uint64_t start, offset;
+
+    name_of_exe(a, exe, sizeof exe);
+    *debug = 0;
+    while (!*debug && maps && fgets(line, sizeof line, maps)) {
+        if (sscanf(line, "%lx-%*x %*s %lx %*s %*u %4199[^\n]", &start, &offset, path) != 3 || offset ||
+            read_headers(a, start, &found, debug))
+            continue;
+        if (*debug)
+            found.name = must_print("%s", path);
+        else if (!strcmp(path, exe))
+            executed = found;
+    }
+    if (maps)
+        fclose(maps);
+    if (!*debug)
+        found = (struct attach_object){.name = must_print("%s", exe), .bias = executed.bias};
+    add_object(a, found.name, found.bias, found.dynamic);
+    return maps ? 0 : attach_fail(a, "process %d has ended", a->pid);
+}
+
+void attach_path(const struct attach *a, const struct attach_object *object, char *to, size_t size)
+{
+    char exe[4096];
+
+    name_of_exe(a, exe, sizeof exe);
+    if (!strcmp(object->name, exe)) /* also when its name is another file's by now */
+        snprintf(to, size, "/proc/%d/exe", a->pid);
+    else
+        snprintf(to, size, "/proc/%d/root%s", a->pid, object->name);
+}
+
+const struct attach_object *attach_named(const struct attach *a, const char *name)
+{
+    for (size_t i = 0; i < a->n_objects; i++) {
+        const char *slash = strrchr(a->objects[i].name, '/');
+        const char *base = slash ? slash + 1 : a->objects[i].name;
+        size_t length = strlen(name);
+
+        if (!strncmp(base, name, length) && (!base[length] || base[length] == '.'))
+            return &a->objects[i];
+    }
+    return NULL;
+}
+
+uint64_t attach_function(const struct attach *a, const struct attach_object *object, const char *name)
+{
+    struct elf_file file;
+    char path[4200];
+    uint64_t address = 0;
+
+    attach_path(a, object, path, sizeof path);
+    if (!elf_file_open(&file, path))
+        for (size_t i = 0; !address && i < file.n_functions; i++)
+            if (!strcmp(file.functions[i].name, name))
+                address = object->bias + file.functions[i].address;
+    elf_file_close(&file);
+    return address;
+}
+
+/* In the executable segment of libc, or of a static program:
+ *     0f 05 c3                      syscall; ret
+ *     48 c7 c0 0f 00 00 00 0f 05    mov $15, %rax; syscall     rt_sigreturn(2) */
+static void find_places(struct attach *a, const struct attach_object *object)
+{
+    static const uint8_t call[] = {0x0f, 0x05, 0xc3};
+    static const uint8_t restore[] = {0x48, 0xc7, 0xc0, 0x0f, 0x00, 0x00, 0x00, 0x0f, 0x05};
+    struct elf_file file;
+    char path[4200];
+
+    attach_path(a, object, path, sizeof path);
+    if (elf_file_open(&file, path))
+        file.phnum = 0;
+    for (size_t i = 0; i < file.phnum; i++) {
+        const Elf64_Phdr *p = &file.phdr[i];
+        uint64_t start = object->bias + p->p_vaddr;
+        uint8_t *text, *at;
+
+        if (p->p_type != PT_LOAD || !(p->p_flags & PF_X))
+            continue;
+        text = must_alloc(p->p_filesz, 1);
+        if (!attach_read(a, start, text, p->p_filesz)) {
+            if ((at = memmem(text, p->p_filesz, call, sizeof call)))
+                a->syscall_ret = start + (uint64_t)(at - text);
+            if ((at = memmem(text, p->p_filesz, restore, sizeof restore)))
+                a->restorer = start + (uint64_t)(at - text);
+        }
+        free(text);
+    }
+    elf_file_close(&file);
+}
+
+int attach_objects(struct attach *a)
+{
+    struct r_debug debug;
+    struct link_map map;
+    uint64_t at, next;
+
+    if (add_program(a, &at))
+        return -1;
+    if (at && !attach_read(a, at, &debug, sizeof debug)) {
+        for (next = (uint64_t)debug.r_map; next && a->n_objects < OBJECTS_MAX; next = (uint64_t)map.l_next) {
+            if (attach_read(a, next, &map, sizeof map))
+                return attach_fail(a, "process %d: its host loader's list cannot be read", a->pid);
+            if ((uint64_t)map.l_ld != a->objects[0].dynamic)
+                add_object(a, read_string(a, (uint64_t)map.l_name), map.l_addr, (uint64_t)map.l_ld);
+        }
+    }
+    return 0;
+}
+
+int attach_list(struct attach *a)
+{
+    const struct attach_object *libc;
+
+    if (attach_objects(a))
+        return -1;
+    libc = attach_named(a, "libc.so");
+    if (!libc)
+        libc = attach_named(a, "libc.musl-x86_64.so"); /* Alpine's name for it */
+    if (!libc)
+        libc = attach_named(a, "ld-musl-x86_64.so");
+    find_places(a, libc ? libc : a->objects);
+    if (a->syscall_ret && a->restorer)
+        return 0;
+    return attach_fail(a, "process %d: no C library is found that could make system calls for us", a->pid);
+}

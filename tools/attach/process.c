@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * attach/process.c: whether a process may be reached, and its memory.
+ */
+#include "tools/attach/attach.h"
+#include "tools/common/tools.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+int attach_fail(struct attach *a, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(a->why, sizeof a->why, format, args);
+    va_end(args);
+    return -1;
+}
+
+/* A file of /proc/PID as a string; NULL when it cannot be read. */
+static char *read_file(const struct attach *a, const char *name, size_t *size)
+{
+    int fd = openat(a->folder, name, O_RDONLY | O_CLOEXEC);
+    char *text = NULL;
+    size_t used = 0;
+    ssize_t n;
+
+    if (fd < 0)
+        return NULL;
+    do {
+        text = must_grow(text, used + 4097, 1);
+        n = read(fd, text + used, 4096);
+        used += n > 0 ? (size_t)n : 0;
+    } while (n > 0);
+    close(fd);
+    if (n < 0) {
+        free(text);
+        return NULL;
+    }
+    text[used] = 0;
+    if (size)
+        *size = used;
+    return text;
+}
+
+/* The line of /proc/PID/status of this name, behind its colon; or "". */
+static const char *status_line(const char *status, const char *name)
+{
+    size_t length = strlen(name);
+
+    for (const char *line = status; line; line = strchr(line, '\n'), line += line != NULL)
+        if (!strncmp(line, name, length) && line[length] == ':')
+            return line + length + 1;
+    return "";
+}
+
+static uint64_t auxiliary(const struct attach *a, uint64_t type)
+{
+    size_t size = 0;
+    char *bytes = read_file(a, "auxv", &size);
+    uint64_t value = 0;
+
+    for (size_t i = 0; bytes && i + sizeof(Elf64_auxv_t) <= size; i += sizeof(Elf64_auxv_t)) {
+        Elf64_auxv_t entry;
+
+        memcpy(&entry, bytes + i, sizeof entry);
+        if (entry.a_type == type)
+            value = entry.a_un.a_val;
+    }
+    free(bytes);
+    return value;
+}
+
+static uint64_t when_began(const struct attach *a)
+{
+    char *stat = read_file(a, "stat", NULL), *at = stat ? strrchr(stat, ')') : NULL;
+    uint64_t began = 0;
+
+    /* The field behind the name is the third; the time is the 22nd. */
+    for (int field = 2; at && field < 22; field++)
+        at = strchr(at + 1, ' ');
+    if (at)
+        began = strtoull(at, NULL, 10);
+    free(stat);
+    return began;
+}
+
+/* Same user or root, and nothing that the kernel guards for the process. */
+static int check_rights(struct attach *a, const char *status)
+{
+    unsigned long ids[4], groups[4];
+    struct stat st;
+
+    if (sscanf(status_line(status, "Uid"), "%lu %lu %lu %lu", &ids[0], &ids[1], &ids[2], &ids[3]) != 4 ||
+        sscanf(status_line(status, "Gid"), "%lu %lu %lu %lu", &groups[0], &groups[1], &groups[2], &groups[3]) != 4 ||
+        fstat(a->folder, &st))
+        return attach_fail(a, "process %d: /proc does not say whose it is", a->pid);
+    if (geteuid() && ids[1] != geteuid())
+        return attach_fail(a, "process %d is another user's", a->pid);
+    for (int i = 1; i < 4; i++)
+        if (ids[i] != ids[0] || groups[i] != groups[0])
+            return attach_fail(a, "process %d has rights that its user has not", a->pid);
+    if (ids[0] && strtoull(status_line(status, "CapPrm"), NULL, 16))
+        return attach_fail(a, "process %d has capabilities", a->pid);
+    if (st.st_uid != ids[1])
+        return attach_fail(a, "process %d keeps its memory to itself (it is not dumpable)", a->pid);
+    if (auxiliary(a, AT_SECURE))
+        return attach_fail(a, "process %d was started with rights that its user had not (AT_SECURE)", a->pid);
+    return 0;
+}
+
+static int check_kind(struct attach *a, const char *status)
+{
+    static const char shadow[] = "shstk";
+    const char *features = status_line(status, "x86_Thread_features");
+    unsigned long tracer = strtoul(status_line(status, "TracerPid"), NULL, 10);
+
+    while (*features == '\t' || *features == ' ')
+        features++;
+    if (tracer && tracer != (unsigned long)getpid())
+        return attach_fail(a, "process %d is traced by process %lu", a->pid, tracer);
+    if (strtoul(status_line(status, "Seccomp"), NULL, 10))
+        return attach_fail(a, "process %d has a filter of system calls (seccomp), which may kill it for ours", a->pid);
+    if (!strncmp(features, shadow, sizeof shadow - 1))
+        return attach_fail(a, "process %d has a shadow stack", a->pid);
+    if (strtoull(status_line(status, "VmSize"), NULL, 10) == 0)
+        return attach_fail(a, "process %d has no memory: it is ending, or is the kernel's", a->pid);
+    return 0;
+}
+
+int attach_check(struct attach *a)
+{
+    char *status = read_file(a, "status", NULL);
+    int err;
+
+    if (!status || when_began(a) != a->began) {
+        free(status);
+        return attach_fail(a, "process %d has ended", a->pid);
+    }
+    err = check_rights(a, status) || check_kind(a, status) ? -1 : 0;
+    free(status);
+    return err;
+}
+
+static int check_machine(struct attach *a)
+{
+    unsigned char head[EI_NIDENT];
+    int fd = openat(a->folder, "exe", O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, head, sizeof head);
+
+    if (fd >= 0)
+        close(fd);
+    if (n == sizeof head && head[EI_CLASS] == ELFCLASS64)
+        return 0;
+    return attach_fail(a, n < 0 ? "process %d: its program cannot be read" : "process %d is no 64-bit process", a->pid);
+}
+
+struct attach *attach_open(pid_t pid)
+{
+    struct attach *a = must_alloc(1, sizeof *a);
+    char path[32];
+
+    a->pid = pid;
+    a->memory = -1;
+    snprintf(path, sizeof path, "/proc/%d", pid);
+    a->folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (a->folder < 0) {
+        attach_fail(a, "there is no process %d", pid);
+        return a;
+    }
+    a->began = when_began(a);
+    if (attach_check(a) || check_machine(a))
+        return a;
+    a->memory = openat(a->folder, "mem", O_RDWR | O_CLOEXEC);
+    if (a->memory < 0)
+        attach_fail(a, "process %d: its memory cannot be opened: %s", pid, strerror(errno));
+    return a;
+}
+
+void attach_close(struct attach *a)
+{
+    attach_end(a);
+    for (size_t i = 0; i < a->n_objects; i++)
+        free(a->objects[i].name);
+    free(a->objects);
+    if (a->memory >= 0)
+        close(a->memory);
+    if (a->folder >= 0)
+        close(a->folder);
+    free(a);
+}
+
+int attach_read(const struct attach *a, uint64_t address, void *to, size_t size)
+{
+    return pread(a->memory, to, size, (off_t)address) == (ssize_t)size ? 0 : -1;
+}
+
+int attach_write(const struct attach *a, uint64_t address, const void *from, size_t size)
+{
+    return pwrite(a->memory, from, size, (off_t)address) == (ssize_t)size ? 0 : -1;
+}
+
+int attach_is_writable(const struct attach *a, uint64_t address, size_t size)
+{
+    char *maps = read_file(a, "maps", NULL), writable = 0;
+    uint64_t start, end;
+
+    for (char *line = maps; line && *line; line = strchr(line, '\n'), line += line != NULL)
+        if (sscanf(line, "%lx-%lx %*c%c", &start, &end, &writable) == 3 && address >= start && address + size <= end)
+            break;
+        else
+            writable = 0;
+    free(maps);
+    return writable == 'w';
+}

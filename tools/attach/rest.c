@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * attach/rest.c: one thread is stopped where it waits.
+ *
+ * Which system calls are such places: those with which an event loop, a worker or a shell waits.  None of
+ * them is made by malloc, by the host loader, or by mvld; what these make (mmap, openat, a futex that
+ * is no condition variable) is not among them.
+ *
+ * A system call that is interrupted is started again by the kernel when the registers say so.  epoll_wait(2)
+ * and few others say -EINTR, which a program sees as a signal's; it is made "again, unless a handler runs".
+ */
+#include "tools/attach/attach.h"
+#include "tools/common/tools.h"
+
+#include <dirent.h>
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define ERESTARTNOHAND 514 /* the kernel's: again, unless a handler runs */
+#define XSTATE_MAX 16384
+#define FOLLOW_MS 20 /* how long a thread that runs is followed from call to call */
+
+uint64_t attach_clock(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static void nap(unsigned microseconds)
+{
+    nanosleep(&(struct timespec){0, microseconds * 1000}, NULL);
+}
+
+/* Does a read from this descriptor wait for somebody else? */
+static int is_stream(const struct attach *a, uint64_t descriptor)
+{
+    static const char *const streams[] = {"pipe:", "socket:", "/dev/pts/", "/dev/tty"};
+    char path[40], name[64];
+    ssize_t n;
+
+    snprintf(path, sizeof path, "fd/%u", (unsigned)descriptor);
+    n = readlinkat(a->folder, path, name, sizeof name - 1);
+    name[n > 0 ? n : 0] = 0;
+    for (size_t i = 0; i < sizeof streams / sizeof *streams; i++)
+        if (!strncmp(name, streams[i], strlen(streams[i])))
+            return 1;
+    return 0;
+}
+
+/* Is this a call to wait with, while the thread is in it (`waits`), or as it returns? */
+static int is_rest(const struct attach *a, uint64_t number, const uint64_t *arguments, int waits)
+{
+    switch (number) {
+    case SYS_poll: case SYS_ppoll: case SYS_select: case SYS_pselect6:
+    case SYS_epoll_wait: case SYS_epoll_pwait: case 441: /* epoll_pwait2 */
+    case SYS_nanosleep: case SYS_clock_nanosleep: case SYS_accept: case SYS_accept4:
+        return 1;
+    case SYS_wait4: case SYS_waitid: case SYS_pause: case SYS_rt_sigtimedwait:
+    case SYS_recvfrom: case SYS_recvmsg: case SYS_io_getevents:
+        return waits; /* handlers of signals make these, too, but do not wait in them */
+    case SYS_read:
+        return waits && is_stream(a, arguments[0]);
+    case SYS_futex: /* glibc's condition variables, semaphores and pthread_join; its locks take FUTEX_WAIT */
+        return waits && (arguments[1] & FUTEX_CMD_MASK) == FUTEX_WAIT_BITSET;
+    default:
+        return 0;
+    }
+}
+
+static int waits_in_a_call(const struct attach *a, pid_t thread)
+{
+    char path[48], text[256];
+    uint64_t number, arguments[6];
+    int fd, n;
+
+    snprintf(path, sizeof path, "task/%d/syscall", thread);
+    fd = openat(a->folder, path, O_RDONLY | O_CLOEXEC);
+    n = fd < 0 ? -1 : (int)read(fd, text, sizeof text - 1);
+    if (fd >= 0)
+        close(fd);
+    text[n > 0 ? n : 0] = 0;
+    n = sscanf(text, "%lu %lx %lx %lx", &number, &arguments[0], &arguments[1], &arguments[2]);
+    return n == 4 && is_rest(a, number, arguments, 1);
+}
+
+/* ---- stops */
+
+static int wait_status(pid_t thread, uint64_t until)
+{
+    int status;
+
+    for (unsigned tries = 0;; tries++) {
+        pid_t got = waitpid(thread, &status, __WALL | WNOHANG);
+
+        if (got == thread)
+            return WIFSTOPPED(status) ? status : -1;
+        if (got < 0 || attach_clock() > until)
+            return -1;
+        if (tries > 20)
+            nap(20);
+    }
+}
+
+/* A signal that the thread gets, or that its process is stopped: no stop that was asked for.  (A thread that
+ * is let go is stopped with the others.) */
+static int is_foreign(int status)
+{
+    return status >> 16 ? WSTOPSIG(status) != SIGTRAP : WSTOPSIG(status) != (SIGTRAP | 0x80);
+}
+
+static int signal_of(int status)
+{
+    return status >> 16 ? 0 : WSTOPSIG(status);
+}
+
+static int resume_until(struct attach *a, int request, uint64_t until)
+{
+    int status = 0;
+
+    do {
+        if (ptrace(request, a->thread, NULL, status ? signal_of(status) : 0))
+            return -1;
+        status = wait_status(a->thread, until);
+    } while (status != -1 && is_foreign(status));
+    return status;
+}
+
+int attach_resume(struct attach *a, int request, unsigned milliseconds)
+{
+    return resume_until(a, request, attach_clock() + milliseconds * UINT64_C(1000000));
+}
+
+int attach_interrupt(struct attach *a)
+{
+    uint64_t until = attach_clock() + UINT64_C(1000000000);
+    int status;
+
+    if (ptrace(PTRACE_INTERRUPT, a->thread, NULL, NULL))
+        return -1;
+    status = wait_status(a->thread, until);
+    while (status != -1 && is_foreign(status)) {
+        if (ptrace(PTRACE_CONT, a->thread, NULL, signal_of(status)))
+            return -1;
+        status = wait_status(a->thread, until);
+    }
+    return status == -1 ? -1 : 0;
+}
+
+/* ---- what the thread has */
+
+static int has_signal(const struct attach *a)
+{
+    char path[48], text[4096], *line;
+    uint64_t own = 0, shared = 0, blocked = 0;
+    int fd;
+    ssize_t n;
+
+    snprintf(path, sizeof path, "task/%d/status", a->thread);
+    fd = openat(a->folder, path, O_RDONLY | O_CLOEXEC);
+    n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+    if (fd >= 0)
+        close(fd);
+    text[n > 0 ? n : 0] = 0;
+    line = strstr(text, "SigPnd:");
+    return !line || sscanf(line, "SigPnd: %lx ShdPnd: %lx SigBlk: %lx", &own, &shared, &blocked) != 3 ||
+           ((own | shared) & ~blocked);
+}
+
+/* Reads what the thread has; 0 when that is a place of rest. */
+static int look(struct attach *a, int waits)
+{
+    struct attach_stopped *s = a->stopped;
+    struct iovec area = {s->xstate, XSTATE_MAX};
+    uint64_t arguments[2];
+
+    if (ptrace(PTRACE_GETREGS, a->thread, NULL, &s->registers))
+        return -1;
+    arguments[0] = s->registers.rdi;
+    arguments[1] = s->registers.rsi;
+    if ((int64_t)s->registers.orig_rax < 0 || !is_rest(a, s->registers.orig_rax, arguments, waits) ||
+        ptrace(PTRACE_GETREGSET, a->thread, (void *)NT_X86_XSTATE, &area) ||
+        ptrace(PTRACE_GETSIGMASK, a->thread, (void *)sizeof s->mask, &s->mask))
+        return -1;
+    s->xstate_size = area.iov_len;
+    if ((int64_t)s->registers.rax == -EINTR && waits && !has_signal(a))
+        s->registers.rax = (uint64_t)-ERESTARTNOHAND;
+    return s->xstate_size < XSTATE_MAX ? 0 : -1;
+}
+
+/* From call to call, to the end of one to wait with; or to the inside of one that lasts. */
+static int follow(struct attach *a)
+{
+    uint64_t until = attach_clock() + FOLLOW_MS * UINT64_C(1000000);
+    int leaves = 0;
+
+    for (;;) {
+        int status = resume_until(a, PTRACE_SYSCALL, until);
+
+        if (status == -1)
+            return attach_interrupt(a) ? -1 : look(a, 1);
+        if (leaves && !look(a, 0))
+            return 0;
+        leaves = !leaves;
+    }
+}
+
+/* The thread stands still at a place of rest: 0; or goes on: -1. */
+static int stop_thread(struct attach *a, pid_t thread)
+{
+    if (ptrace(PTRACE_SEIZE, thread, NULL, PTRACE_O_TRACESYSGOOD)) {
+        attach_fail(a, errno == EPERM ? "process %d: ptrace(2) is not allowed (kernel.yama.ptrace_scope, or a debugger): %s"
+                                      : "process %d: ptrace(2): %s", a->pid, strerror(errno));
+        return -1;
+    }
+    a->thread = thread;
+    a->stopped->since = attach_clock();
+    if (!attach_interrupt(a) && (!look(a, 1) || !follow(a)))
+        return 0;
+    ptrace(PTRACE_DETACH, thread, NULL, NULL);
+    a->thread = 0;
+    return -1;
+}
+
+/* The state letter of a thread's stat. */
+static char state_of(const struct attach *a, pid_t thread)
+{
+    char path[48], text[512], *end;
+    int fd;
+    ssize_t n;
+
+    snprintf(path, sizeof path, "task/%d/stat", thread);
+    fd = openat(a->folder, path, O_RDONLY | O_CLOEXEC);
+    n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+    if (fd >= 0)
+        close(fd);
+    text[n > 0 ? n : 0] = 0;
+    end = strrchr(text, ')');
+    return end && end[1] ? end[2] : 'X';
+}
+
+/* Each thread once: those that wait first. */
+static int try_threads(struct attach *a, int running)
+{
+    int fd = openat(a->folder, "task", O_RDONLY | O_DIRECTORY | O_CLOEXEC), done = 0;
+    DIR *folder = fd < 0 ? NULL : fdopendir(fd);
+
+    for (struct dirent *entry; !done && folder && (entry = readdir(folder));) {
+        pid_t thread = (pid_t)strtol(entry->d_name, NULL, 10);
+        char state = thread > 0 ? state_of(a, thread) : 'X';
+
+        if (state == 'T')
+            attach_fail(a, "process %d is stopped", a->pid);
+        else if ((state == 'R' || state == 'S') && (running || waits_in_a_call(a, thread)))
+            done = !stop_thread(a, thread);
+    }
+    if (folder)
+        closedir(folder);
+    return done ? 0 : -1;
+}
+
+int attach_rest(struct attach *a, unsigned milliseconds)
+{
+    uint64_t until = attach_clock() + milliseconds * UINT64_C(1000000);
+
+    a->stopped = must_alloc(1, sizeof *a->stopped);
+    a->stopped->xstate = must_alloc(1, XSTATE_MAX);
+    a->why[0] = 0;
+    do {
+        if (!try_threads(a, 0) || !try_threads(a, 1)) {
+            a->why[0] = 0;
+            return 0;
+        }
+        if (a->why[0])
+            return -1;
+        nap(200);
+    } while (attach_clock() < until);
+    return attach_fail(a, "process %d: no thread of it waited for anything within %u ms", a->pid, milliseconds);
+}

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * enable/status.c: `mvld status` says what is in force.  Whether a snapshot is applied is tried, by a start that
+ * ends before the program's first constructor (`mvld build --check`).
+ */
+#include "tools/cache/items.h"
+#include "tools/common/tools.h"
+#include "tools/enable/enable.h"
+
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char status_usage[] =
+    "Usage: mvld status [--json] [PROGRAM... | -p PID...]\n"
+    "\n"
+    "Lists the programs that were enabled or changed by set-interp: in which way they start under\n"
+    "mvld, whether their snapshot is applied, and the command that mends what is not as it should be;\n"
+    "then other programs' snapshots that no start takes or that analyses have come for.  Each program\n"
+    "is started as far as that shows; nothing of it runs.\n"
+    "\n"
+    "  -p PID  instead, what mvld did in this process, which goes on; again for more\n"
+    "  --json  as JSON\n"
+    "  --help  this text\n"
+    "\n"
+    "Exit code: 0; 1 when one of them does not start under mvld, or not from a snapshot; 2 for wrong\n"
+    "usage.\n";
+
+/* ---- a program ------------------------------------------------------------------------ */
+
+struct state {
+    char *why, *remedy; /* what is not as it should be, and what mends it; or NULL */
+    char *snapshot;     /* the folder of the one that is applied, or NULL */
+    uint64_t code, size; /* bytes of code in it, and on the disk */
+};
+
+static void state_free(struct state *s)
+{
+    free(s->why);
+    free(s->remedy);
+    free(s->snapshot);
+}
+
+static void measure(struct state *s)
+{
+    struct cache_items items = {0};
+    struct cached c;
+    cached_open(&c, s->snapshot, 0, 0);
+    for (uint32_t i = 0; c.state <= CACHE_STALE && i < c.file.view.header->n_texts; i++)
+        s->code += c.file.view.texts[i].size;
+    if (c.state == CACHE_STALE)
+        s->why = must_print("its snapshot is stale: %s", c.why);
+    cached_close(&c);
+    char *folder = must_print("%.*s", (int)(strrchr(s->snapshot, '/') - s->snapshot), s->snapshot);
+    cache_items_add(&items, folder);
+    for (size_t i = 0; i < items.n; i++)
+        s->size += strcmp(items.at[i].path, s->snapshot) ? 0 : items.at[i].size;
+    cache_items_free(&items);
+    free(folder);
+}
+
+/* The last line, which is the loader's, without its beginning. */
+static char *reason(const char *said)
+{
+    static const char start[] = "mvld: no snapshot: ";
+    const char *line = said;
+    for (const char *next; (next = strchr(line, '\n')) && next[1];)
+        line = next + 1;
+    line += strncmp(line, start, strlen(start)) ? 0 : strlen(start);
+    return must_print("no snapshot is applied: %.*s", (int)strcspn(line, "\n"), line);
+}
+
+static struct state state_of(const struct change *c)
+{
+    const char *program = change_program(c);
+    struct state s = {0};
+    char *said = NULL;
+
+    s.why = way_trouble(c, &s.remedy);
+    if (s.why)
+        return s;
+    if (enable_run(way_of(c), (const char *const[]){"build", "--check", program, NULL}, &said)) {
+        s.why = reason(said);
+    } else {
+        s.snapshot = must_print("%.*s", (int)strcspn(said, "\n"), said);
+        measure(&s);
+    }
+    if (s.why)
+        s.remedy = must_print("mvld enable %s", program);
+    free(said);
+    return s;
+}
+
+int enable_is_stale(const char *program)
+{
+    char *record = changes_path("");
+    struct changes rows = {0};
+    int made = 0, stale = 0;
+    if (record && !access(program, F_OK) && !changes_read(record, &rows))
+        for (const struct change *c = NULL; (c = changes_next(&rows, c, program));) {
+            made |= strcmp(c->field[CHANGE_KIND], "interp") != 0;
+            if (way_of(c)) {
+                struct state s = state_of(c);
+                stale |= s.why != NULL;
+                state_free(&s);
+            }
+        }
+    changes_free(&rows);
+    free(record);
+    return made && stale;
+}
+
+/* ---- the list -------------------------------------------------------------------------- */
+
+/* `c` is NULL of a program that is in no record. */
+static void print_json(struct json *j, const char *program, const struct change *c, const struct state *s)
+{
+    const struct way *way = c ? way_of(c) : NULL;
+    json_begin(j, NULL, '{');
+    json_string(j, "program", program);
+    json_string(j, "by", way ? way->name : NULL);
+    json_string(j, "made", way && way->text ? c->field[CHANGE_PATH] : NULL);
+    json_string(j, "loader", way && !way->text ? c->field[CHANGE_LOADER] : NULL);
+    json_bool(j, "applied", s->snapshot != NULL);
+    json_string(j, "snapshot", s->snapshot);
+    json_unsigned(j, "code", s->code);
+    json_unsigned(j, "size", s->size);
+    json_string(j, "trouble", s->why);
+    json_string(j, "remedy", s->remedy);
+    json_end(j, '}');
+}
+
+static void print_text(const char *program, const struct change *c, const struct state *s)
+{
+    const struct way *way = c ? way_of(c) : NULL;
+    print_name(stdout, program);
+    fputs(": ", stdout);
+    if (way) {
+        printf("%s%s", way->name, way->text ? " " : "");
+        print_name(stdout, way->text ? c->field[CHANGE_PATH] : "");
+        fputs(", ", stdout);
+    }
+    if (s->why)
+        printf("%s -> %s\n", s->why, s->remedy);
+    else
+        printf("snapshot of %.1f MiB of code\n", (double)s->code / (1 << 20));
+}
+
+static int report(const struct change *c, struct json *j)
+{
+    struct state s = state_of(c);
+
+    (j ? print_json(j, change_program(c), c, &s) : print_text(change_program(c), c, &s));
+    int status = s.why ? TOOL_FAILED : TOOL_OK;
+    state_free(&s);
+    return status;
+}
+
+/* A snapshot of a program that is in no record, and that no start takes or that is stale. */
+static void report_other(const struct cached *c, struct json *j)
+{
+    const char *program = c->file.map ? c->file.view.names + c->file.view.objects[0].name : c->path;
+    struct state s = {.why = c->why, .remedy = cached_remedy(c)};
+
+    (j ? print_json(j, program, NULL, &s) : print_text(program, NULL, &s));
+    free(s.remedy);
+}
+
+static void report_others(const struct changes *rows, struct json *j)
+{
+    struct cache_items items = {0};
+
+    cache_snapshots_add(&items);
+    for (size_t i = 0; i < items.n; i++) {
+        struct cached c;
+        cached_open(&c, items.at[i].path, 0, 0);
+        if (c.state != CACHE_GOOD && !(c.file.map && changes_next(rows, NULL, c.file.view.names + c.file.view.objects[0].name)))
+            report_other(&c, j);
+        cached_close(&c);
+    }
+    cache_items_free(&items);
+}
+
+int tool_status(int argc, char **argv)
+{
+    static const struct option options[] = {{"json", no_argument, NULL, 'j'}, {"help", no_argument, NULL, 'h'}, {0}};
+    struct json j = {.to = stdout};
+    int json = 0, status = TOOL_OK, c;
+    pid_t *pids = NULL;
+    size_t n_pids = 0;
+    char *end;
+
+    while ((c = getopt_long(argc, argv, "p:h", options, NULL)) != -1) {
+        switch (c) {
+        case 'p':
+            pids = must_grow(pids, n_pids + 1, sizeof *pids);
+            pids[n_pids++] = (pid_t)strtol(optarg, &end, 10);
+            if (!*end && pids[n_pids - 1] > 0)
+                break;
+            complain("status", "no process has the number %s", optarg);
+            return TOOL_USAGE;
+        case 'j': json = 1; break;
+        case 'h': fputs(status_usage, stdout); return TOOL_OK;
+        default: return TOOL_USAGE;
+        }
+    }
+    if (n_pids) {
+        if (json)
+            json_begin(&j, NULL, '[');
+        for (size_t i = 0; i < n_pids; i++)
+            status |= status_of_process(pids[i], json ? &j : NULL);
+        if (json)
+            json_end(&j, ']');
+        free(pids);
+        return status;
+    }
+    char *record = changes_path("");
+    struct changes rows = {0};
+    const char *why = record ? changes_read(record, &rows) : NULL;
+    if (why) {
+        complain("status", "%s", why);
+        return TOOL_FAILED;
+    }
+    if (json)
+        json_begin(&j, NULL, '[');
+    for (size_t i = 0; i < rows.n; i++) {
+        int wanted = optind == argc;
+        for (int k = optind; k < argc; k++) {
+            char *program = enable_program(&rows, argv[k]);
+            wanted |= !strcmp(change_program(&rows.row[i]), program);
+            free(program);
+        }
+        if (wanted && way_of(&rows.row[i]))
+            status |= report(&rows.row[i], json ? &j : NULL);
+    }
+    if (optind == argc)
+        report_others(&rows, json ? &j : NULL);
+    if (json)
+        json_end(&j, ']');
+    changes_free(&rows);
+    free(record);
+    return status;
+}

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * enable/unit.c: a drop-in for one unit of systemd's: where its processes look for the machine's ld.so, they find
+ * ours, and ours finds the machine's at a place of its own (loader/host/host.c).  systemd mounts both in the unit's
+ * own mount namespace, so no file is changed, and nobody else sees it.
+ *
+ * A mount whose source is gone is left out ("-"): without mvld the unit starts plainly.
+ */
+#include "tools/common/paths.h"
+#include "tools/common/tools.h"
+#include "tools/enable/enable.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+
+#define UNITS "/etc/systemd/system"
+
+static const char *const folders[] = {
+    UNITS, "/run/systemd/system", "/usr/local/lib/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system",
+};
+
+/* In this order: who is mounted second hides the first one's source. */
+struct bind {
+    const char *source, *place;
+};
+
+static void list_binds(struct bind binds[2])
+{
+    binds[0] = (struct bind){MVLD_HOST_LOADER, MVLD_HOST_LOADER_MOUNTED};
+    binds[1] = (struct bind){path_loader(), MVLD_HOST_LOADER};
+}
+
+/* A template, NAME@.service, is a unit for each of its instances. */
+static int is_unit(const char *name)
+{
+    const char *at = strchr(name, '@');
+    int found = 0;
+    for (size_t i = 0; i < sizeof folders / sizeof *folders && !found; i++) {
+        char *path = must_print("%s/%s", folders[i], name);
+        char *template = must_print("%s/%.*s.service", folders[i], at ? (int)(at - name) + 1 : 0, name);
+        found = !access(path, F_OK) || (at && !access(template, F_OK));
+        free(template);
+        free(path);
+    }
+    return found;
+}
+
+char *unit_place(const struct target *t, const char **why)
+{
+    const char *unit = t->unit ? t->unit : "", *dot = strrchr(unit, '.');
+
+    *why = NULL;
+    if (!t->unit)
+        *why = "--unit says which unit starts it";
+    else if (geteuid())
+        *why = "only root changes units";
+    else if (strchr(unit, '/') || !dot || strcmp(dot, ".service"))
+        *why = must_print("`%s' is not the name of a service, such as nginx.service", unit);
+    else if (!is_unit(unit))
+        *why = must_print("there is no unit %s", unit);
+    else if (access(MVLD_HOST_LOADER_MOUNTED, F_OK))
+        *why = must_print("there is no %s, over which ld.so is to be mounted", MVLD_HOST_LOADER_MOUNTED);
+    return *why ? NULL : must_print(UNITS "/%s.d/mvld-%s.conf", unit, strrchr(t->program, '/') + 1);
+}
+
+char *unit_of(const char *place)
+{
+    const char *name = place + strlen(UNITS "/"), *end = strrchr(place, '/') - strlen(".d");
+    return must_print("%.*s", (int)(end - name), name);
+}
+
+char *unit_text(const struct target *t)
+{
+    struct bind binds[2];
+    list_binds(binds);
+    return must_print("# made by `mvld enable' for %s; `mvld disable' removes it\n"
+                      "[Service]\n"
+                      "BindReadOnlyPaths=-%s:%s\n"
+                      "BindReadOnlyPaths=-%s:%s\n",
+                      t->program, binds[0].source, binds[0].place, binds[1].source, binds[1].place);
+}
+
+int unit_enter(void)
+{
+    struct bind binds[2];
+    list_binds(binds);
+    if (unshare(CLONE_NEWNS) || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL))
+        return -1;
+    for (size_t i = 0; i < 2; i++)
+        if (mount(binds[i].source, binds[i].place, NULL, MS_BIND, NULL))
+            return -1;
+    return 0;
+}
+
+void unit_reload(void)
+{
+    char *const argv[] = {"systemctl", "daemon-reload", NULL};
+    int status = -1;
+    pid_t pid;
+    if (access("/run/systemd/system", F_OK))
+        return;
+    if (!posix_spawnp(&pid, argv[0], NULL, NULL, argv, environ))
+        while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+            ;
+    if (status)
+        fputs("mvld: `systemctl daemon-reload' failed: systemd does not know the new drop-ins yet\n", stderr);
+}

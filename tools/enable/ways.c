@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * enable/ways.c: the ways in which `mvld enable` has a program started under mvld:
+ *
+ *     wrapper     a script of the program's name, in a folder that a shell searches before the program's own
+ *     unit        a drop-in for a unit of systemd's (unit.c)
+ *     set-interp  our loader is the interpreter of the program's file (tools/interp)
+ */
+#include "tools/changes/made.h"
+#include "tools/common/paths.h"
+#include "tools/common/tools.h"
+#include "tools/enable/enable.h"
+#include "tools/interp/interp.h"
+#include "tools/run/wrapper.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static int is_same_folder(const char *a, const char *b)
+{
+    struct stat x, y;
+    return !stat(a, &x) && !stat(b, &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+/* Whether a shell looks into `folder` before it looks into `other`, and into both. */
+static int is_searched_before(const char *folder, const char *other)
+{
+    const char *path = getenv("PATH");
+    char *list = must_print("%s", path ? path : ""), *rest = list;
+    int first = 0, both = 0;
+    for (char *entry; !both && (entry = strsep(&rest, ":"));) {
+        both = is_same_folder(entry, other);
+        first |= !both && is_same_folder(entry, folder);
+    }
+    free(list);
+    return first && both;
+}
+
+/* Where a machine's own commands go, or a user's. */
+static char *wrapper_folder(const char *of_program)
+{
+    const char *home = getenv("HOME"), *last = strrchr(of_program, '/');
+    if (!geteuid())
+        return must_print("/usr/local/%s", last && !strcmp(last, "/sbin") ? "sbin" : "bin");
+    return home && *home == '/' ? must_print("%s/.local/bin", home) : NULL;
+}
+
+static int is_wrapper_of(const char *path, const char *called)
+{
+    char *program = wrapper_program(path);
+    int same = program && !strcmp(program, called);
+    free(program);
+    return same;
+}
+
+static char *wrapper_place(const struct target *t, const char **why)
+{
+    const char *slash = strrchr(t->called, '/');
+    char *own = must_print("%.*s", slash ? (int)(slash - t->called) : 0, t->called);
+    char *folder = wrapper_folder(own), *place = NULL;
+
+    *why = NULL;
+    if (!folder)
+        *why = "no HOME says where a user's commands go";
+    else if (!is_searched_before(folder, own))
+        *why = must_print("PATH has no %s before %s, so a wrapper there would not be found", folder, own);
+    else
+        place = must_print("%s%s", folder, slash);
+    if (place && !access(place, F_OK) && !is_wrapper_of(place, t->called)) {
+        *why = must_print("%s is there already", place);
+        free(place);
+        place = NULL;
+    }
+    free(folder);
+    free(own);
+    return place;
+}
+
+static char *wrapper_text_of(const struct target *t) { return wrapper_text(t->called); }
+
+static char *interp_place_of(const struct target *t, const char **why)
+{
+    *why = NULL;
+    return must_print("%s", t->program);
+}
+
+const struct way ways[] = {
+    {"wrapper", "wrapper", wrapper_place, wrapper_text_of, 0755, NULL},
+    {"unit", "unit", unit_place, unit_text, 0644, unit_enter},
+    {"set-interp", "interp", interp_place_of, NULL, 0, NULL},
+    {0},
+};
+
+const struct way *way_of(const struct change *c)
+{
+    for (const struct way *way = ways; way->name; way++)
+        if (!strcmp(c->field[CHANGE_KIND], way->kind))
+            return way;
+    return NULL;
+}
+
+int way_arrange(const struct way *way, const struct target *t, const char *place, int force)
+{
+    if (!way->text)
+        return interp_set(t->program, force) ? -1 : 0;
+    char *text = way->text(t);
+    const char *why = enable_make_file(way->kind, place, t->program, text, way->mode);
+    free(text);
+    if (why)
+        complain("enable", "%s: %s: %s", t->program, place, why);
+    return why ? -1 : 0;
+}
+
+/* Another mvld, one that was installed elsewhere say, made it. */
+static int is_of_this_mvld(const struct way *way, const struct change *c)
+{
+    char *called = wrapper_program(c->field[CHANGE_PATH]);
+    char *text = way->text(&(struct target){.program = (char *)change_program(c), .called = called});
+    char *sum = made_sum(text);
+    int same = !strcmp(sum, c->field[CHANGE_SUM]);
+    free(sum);
+    free(text);
+    free(called);
+    return same;
+}
+
+char *way_trouble(const struct change *c, char **remedy)
+{
+    const char *program = change_program(c), *path = c->field[CHANGE_PATH];
+    const struct way *way = way_of(c);
+
+    *remedy = must_print("mvld enable %s", program);
+    if (access(program, F_OK)) {
+        *remedy = must_print("mvld disable %s", program);
+        return must_print("the program is gone");
+    }
+    if (!change_stands("", c) && !way->text)
+        return must_print("it was replaced, and starts without mvld");
+    if (!change_stands("", c) && access(path, F_OK))
+        return must_print("%s is gone", path);
+    if (!change_stands("", c)) {
+        *remedy = must_print("mvld disable %s", program);
+        return must_print("%s was changed since mvld made it", path);
+    }
+    if (way->text && !is_of_this_mvld(way, c))
+        return must_print("another mvld made %s", path);
+    if (!way->text && access(c->field[CHANGE_LOADER], X_OK)) {
+        *remedy = must_print("mvld-restore --all");
+        return must_print("it does not start: there is no %s", c->field[CHANGE_LOADER]);
+    }
+    free(*remedy);
+    *remedy = NULL;
+    return NULL;
+}

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * reach.c: see reach.h.  A program that was built with the plugin and has no library gets one, by dlopen.
+ */
+#include "tools/switch/reach.h"
+#include "tools/common/elf_file.h"
+#include "tools/common/paths.h"
+#include "tools/common/tools.h"
+
+#include "mvld/descriptor.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define REST_MS 3000
+
+static int is_there(void *cookie, uint64_t desc, uint32_t size)
+{
+    (void)cookie, (void)desc, (void)size;
+    return 1;
+}
+
+/* Has some object switches?  And which one has the library linked in? */
+static int look_through(struct reach *r)
+{
+    int found = 0;
+
+    for (size_t i = 0; i < r->attach->n_objects; i++) {
+        const struct attach_object *object = &r->attach->objects[i];
+        struct elf_file file;
+        char path[4200];
+
+        attach_path(r->attach, object, path, sizeof path);
+        if (!elf_file_open(&file, path)) {
+            found |= elf_notes(&file, MULTIVERSE_NOTE_NAME, MULTIVERSE_NOTE_TABLES, is_there, NULL) == 1;
+            if (elf_notes(&file, MULTIVERSE_NOTE_NAME, 2, is_there, NULL) == 1 && !r->function)
+                r->function = attach_function(r->attach, object, "multiverse_request");
+        }
+        elf_file_close(&file);
+    }
+    return found;
+}
+
+int reach_open(struct reach *r, pid_t pid)
+{
+    const struct attach_object *library;
+
+    *r = (struct reach){.attach = attach_open(pid)};
+    if (r->attach->why[0] || attach_list(r->attach))
+        return -1;
+    library = attach_named(r->attach, "libmultiverse.so");
+    if (library) {
+        r->function = attach_function(r->attach, library, "multiverse_request");
+        return r->function ? 0 : attach_fail(r->attach, "process %d: %s is of an older mvld, and knows no requests",
+                                             pid, library->name);
+    }
+    if (!look_through(r))
+        return attach_fail(r->attach, "process %d has no switches: no object of it was built with multiverse's plugin",
+                           pid);
+    return 0;
+}
+
+/* As though the program had opened it where the thread waits.  errno is the thread's own again. */
+static int bring_library(struct reach *r)
+{
+    struct attach *a = r->attach;
+    const struct attach_object *libc = attach_named(a, "libc.so"), *object;
+    uint64_t open = libc ? attach_function(a, libc, "dlopen") : 0;
+    uint64_t place = libc ? attach_function(a, libc, "__errno_location") : 0;
+    uint64_t path, handle = 0, where = 0;
+    int number = 0;
+
+    if (!open && (object = attach_named(a, "libdl.so")))
+        open = attach_function(a, object, "dlopen");
+    if (!open)
+        return attach_fail(a, "process %d has no dlopen(3), by which libmultiverse could come", a->pid);
+    path = attach_put(a, path_library(), strlen(path_library()) + 1);
+    if (!path || attach_call(a, place, NULL, 0, &where) || attach_read(a, where, &number, sizeof number) ||
+        attach_call(a, open, (uint64_t[]){path, RTLD_NOW | RTLD_GLOBAL}, 2, &handle) ||
+        attach_write(a, where, &number, sizeof number))
+        return -1;
+    if (!handle)
+        return attach_fail(a, "process %d: %s could not be opened there", a->pid, path_library());
+    for (size_t i = 0; i < a->n_objects; i++)
+        free(a->objects[i].name);
+    a->n_objects = 0;
+    if (attach_list(a))
+        return -1;
+    object = attach_named(a, "libmultiverse.so");
+    r->function = object ? attach_function(a, object, "multiverse_request") : 0;
+    return r->function ? 0 : attach_fail(a, "process %d: %s knows no requests", a->pid, path_library());
+}
+
+int reach_begin(struct reach *r)
+{
+    return attach_begin(r->attach, REST_MS) || (!r->function && bring_library(r)) ? -1 : 0;
+}
+
+char *reach_ask(struct reach *r, const char *request)
+{
+    struct attach *a = r->attach;
+    uint64_t question = attach_put(a, request, strlen(request) + 1), answer, result;
+    size_t size, used = 0, n;
+    char *text = NULL;
+
+    answer = attach_room(a, &size);
+    if (!question || attach_call(a, r->function, (uint64_t[]){question, answer, size}, 3, &result))
+        return NULL;
+    do { /* up to its NUL, page by page: what lies behind may be no memory yet */
+        n = 4096 - (answer + used) % 4096;
+        text = must_grow(text, used + n + 1, 1);
+        if (attach_read(a, answer + used, text + used, n))
+            break;
+        used += n;
+        text[used] = 0;
+    } while (strlen(text) == used && used < size);
+    text[used] = 0;
+    if (!(int)result)
+        return text;
+    attach_fail(a, "process %d: %s", a->pid, *text && (int)result != -ENOSPC ? text : strerror(-(int)result));
+    free(text);
+    return NULL;
+}
+
+void reach_close(struct reach *r)
+{
+    attach_close(r->attach);
+}
