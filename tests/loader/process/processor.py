@@ -136,7 +136,8 @@ def roots(program):
         support.skip("this host loader is not the one of the build, or there is no objdump")
     asked = {}
     for way, path in config.items():
-        done = support.run([*inside, stepper, program.path], MVLD_CONFIG=path, MVLD_PASS_PATH=program.passes)
+        done = support.run([*inside, stepper, program.path], timeout=150, MVLD_CONFIG=path,
+                           MVLD_PASS_PATH=program.passes)
         check(done.returncode == 0, done.stdout + done.stderr)
         asked[way] = len(re.findall(r"^\w+ \w+:(?: \w+){4}$", done.stdout, re.M))
     check(asked["configured"] + 5 < asked["not"], f"asked: {asked}")
