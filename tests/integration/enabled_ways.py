@@ -142,15 +142,21 @@ def unit(machine):
 
 
 def answers(process, name, asks):
-    """What the service says, and whether its first and its newest process have mapped a snapshot."""
+    """What the service says, and whether each of its processes has mapped a snapshot."""
     for _ in range(200):
         done = subprocess.run(asks, capture_output=True, text=True)
         if not done.returncode:
             break
         time.sleep(0.05)
-    pids = [p for p in Path("/proc").glob("[0-9]*") if (p / "comm").exists() and (p / "comm").read_text().strip() == name
-            and os.stat(p / "ns/mnt").st_ino == os.stat(f"/proc/{process.pid}/ns/mnt").st_ino]
-    return done.stdout, pids and all("/var/cache/mvld/snapshots/" in (p / "maps").read_text() for p in pids)
+    maps = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            is_its = (folder / "comm").read_text().strip() == name and \
+                os.stat(folder / "ns/mnt").st_ino == os.stat(f"/proc/{process.pid}/ns/mnt").st_ino
+            maps += [(folder / "maps").read_text()] if is_its else []
+        except OSError:  # it has ended
+            pass
+    return done.stdout, maps and all("/var/cache/mvld/snapshots/" in text for text in maps)
 
 
 def service(machine, name, unit, command, asks, expected):
