@@ -206,8 +206,10 @@ load() {
         (n=0 wrong=0
          while [ ! -e "$scratch/enough" ]; do
              for program in "${!programs[@]}"; do
-                 said=$(says "$program") || true
-                 [ "$said" = "${plainly[$program]}" ] || { echo "$program: $said" >&2; wrong=$((wrong + 1)); }
+                 status=0
+                 said=$(says "$program") || status=$?
+                 [ "$said" = "${plainly[$program]}" ] ||
+                     { echo "$(date +%T) $program: status $status: $said" >&2; wrong=$((wrong + 1)); }
                  n=$((n + 1))
              done
          done
