@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import time
 from pathlib import Path
 
 ROOM = Path(__file__).resolve().parent
@@ -154,20 +155,46 @@ def initrd(out):
     return cpio
 
 
+def guest(out, log, cpus, tests, times, more="", monitor="none"):
+    """The command that boots it.  The BIOS tells the kernel of one processor a socket; a guest on a loaded machine
+    sees its timer late (no_timer_check)."""
+    command = ["qemu-system-x86_64", "-accel", "tcg", "-cpu", "max", "-m", "512", "-smp", f"{cpus},sockets={cpus}", "-display", "none",
+               "-serial", f"file:{log}", "-monitor", monitor, "-no-reboot", "-kernel", out / "arch/x86/boot/bzImage",
+               "-initrd", initrd(out), "-append",
+               f"console=ttyS0 panic=-1 reboot=t no_timer_check mvtest={tests} mvtimes={times} {more}"]
+    return [str(c) for c in command]
+
+
+def results(log):
+    lines = log.read_text(errors="replace").replace("\r", "") if log.exists() else ""
+    return dict(re.findall(r"^RESULT ([^:]*): (.*)$", lines, re.M))
+
+
 def boot(out, number, cpus, tests, times):
     """The guest's results, as {name: what}."""
     log = out / f"boot.{number}.log"
     say(f"{out.name}: {cpus} processor{'s' * (cpus > 1)}: {tests or 'boot'}, {times} times")
-    command = ["qemu-system-x86_64", "-accel", "tcg", "-cpu", "max", "-m", "512", "-smp", str(cpus), "-display", "none",
-               "-serial", f"file:{log}", "-monitor", "none", "-no-reboot", "-kernel", out / "arch/x86/boot/bzImage",
-               "-initrd", initrd(out), "-append",
-               f"console=ttyS0 panic=-1 reboot=t mvtest={tests} mvtimes={times}"]
     try:
-        subprocess.run([str(c) for c in command], timeout=600 + 20 * times, check=True)
+        subprocess.run(guest(out, log, cpus, tests, times), timeout=600 + 20 * times, check=True)
     except subprocess.TimeoutExpired:
         print(f"  no end after {600 + 20 * times} s: {log}")
-    lines = log.read_text(errors="replace").replace("\r", "")
-    return dict(re.findall(r"^RESULT ([^:]*): (.*)$", lines, re.M))
+    return results(log)
+
+
+def dump(out, cpus):
+    """The text of the running guest, committed as it is for so many processors, in a file."""
+    symbols = {name: int(at, 16) for at, _, name in map(str.split, (out / "System.map").read_text().splitlines())}
+    log, text = out / f"dump.{cpus}.log", out / f"text.{cpus}"
+    start, end = symbols["_text"], symbols["_etext"]
+    log.unlink(missing_ok=True)
+    with subprocess.Popen(guest(out, log, cpus, "wait_for_monitor", 1, "nokaslr", "stdio"), text=True,
+                          stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as qemu:
+        for _ in range(600):
+            if "waiting" in results(log):
+                break
+            time.sleep(1)
+        qemu.communicate(f'pmemsave {start - 0xffffffff80000000:#x} {end - start:#x} "{text}"\nquit\n')
+    return f"{text}:{symbols['inode_get_bytes'] - start:#x}"
 
 
 def main():

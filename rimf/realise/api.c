@@ -48,6 +48,7 @@ static const struct mvld_api api = {
     .function_each = rimf_function_each,
     .function_find = rimf_function_find,
     .instruction_each = rimf_instruction_each,
+    .code_splice = rimf_code_splice,
 };
 
 const struct mvld_api *rimf_api(void)

@@ -6,6 +6,7 @@
 #include "rimf/realise/realise.h"
 
 #include "rimf/base/base.h"
+#include "rimf/code/code.h"
 #include "rimf/image/edits.h"
 #include "rimf/moved/moved.h"
 #include "rimf/moved/symfile.h"
@@ -154,10 +155,12 @@ static int realise_moved(struct mvld_image *image, const struct mvld_context *ct
 
 int rimf_image_realise(struct mvld_image *image, const struct mvld_context *ctx, int moves_later)
 {
-    int error = rimf_new_sections_seal(image, ctx), moved;
+    int error = rimf_splices_make(image, ctx), moved;
 
+    error = error ? error : rimf_new_sections_seal(image, ctx);
     error = error ? error : rimf_added_realise(image, 0);
     error = error ? error : rimf_retargets_realise(image, ctx);
+    error = error ? error : rimf_splices_commit(image, ctx);
     if (error) {
         rimf_image_forget(image, ctx); /* all of the pass, or none */
         return error;
@@ -174,6 +177,7 @@ int rimf_image_realise(struct mvld_image *image, const struct mvld_context *ctx,
 void rimf_image_forget(struct mvld_image *image, const struct mvld_context *ctx)
 {
     rimf_image_forget_edits(image, ctx);
+    rimf_splices_forget(image, ctx);
     rimf_added_realise(image, 1);
     if (image->moved && image->moved->mover == ctx) {
         moved_drop_plan(image);

@@ -42,7 +42,7 @@ class Program:
             **environment):
         environment.setdefault("MVLD_DEBUG", "files,passes")
         done = support.run(["taskset", "-c", str(min(os.sched_getaffinity(0))), *prefix, self.path, *words],
-                           MVLD_PASS_PATH=self.passes, XDG_CACHE_HOME=self.cache,
+                           timeout=300, MVLD_PASS_PATH=self.passes, XDG_CACHE_HOME=self.cache,  # a stepper is slow
                            config=f"[app]\nmatch = {self.path}\npasses = {passes}\n{keys}" if passes else "",
                            **environment)
         check(done.returncode == status, f"status {done.returncode}\n{done.stdout}{done.stderr}")
