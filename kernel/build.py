@@ -87,8 +87,11 @@ def check_patches():
     return 0 if found else 77
 
 
-def prepare(version, at, plugin):
+def prepare(version, at):
     """The patched source, with our files linked into it."""
+    plugin = SOURCE / os.environ.get("MVLD_BUILD", "build") / "gcc-plugin/multiverse.so"
+    if not plugin.exists():
+        sys.exit(f"build.py: {plugin} is missing: ./dev build")
     tree = at / f"linux-source-{version}"
     stamp = tree / "multiverse/patched"
     if not archive(version).exists():
@@ -121,7 +124,7 @@ def make(tree, out, jobs, *targets, log):
         "KBUILD_BUILD_TIMESTAMP=0", "KBUILD_BUILD_USER=mvld", "KBUILD_BUILD_HOST=mvld", *targets, log=log)
 
 
-def build(tree, out, config, jobs):
+def configure(tree, out, config, jobs):
     fragments = [ROOM / "config/base.config", ROOM / f"config/{config}.config"]
     want = "".join(f.read_text() for f in fragments)
     out.mkdir(exist_ok=True)
@@ -131,6 +134,10 @@ def build(tree, out, config, jobs):
             log=out / "merge.log")
         make(tree, out, jobs, "olddefconfig", log=out / "config.log")
         (out / "configured").write_text(want)
+
+
+def build(tree, out, config, jobs):
+    configure(tree, out, config, jobs)
     say(f"Building {out.name}")
     make(tree, out, jobs, "bzImage", "modules", log=out / "build.log")
 
@@ -208,10 +215,7 @@ def main():
     o = parser.parse_args()
     if o.patches:
         sys.exit(check_patches())
-    plugin = SOURCE / os.environ.get("MVLD_BUILD", "build") / "gcc-plugin/multiverse.so"
-    if not plugin.exists():
-        sys.exit(f"build.py: {plugin} is missing: ./dev build")
-    tree = prepare(o.version, o.at, plugin)
+    tree = prepare(o.version, o.at)
     wrong, table = 0, []
     for config in o.config or ["multiverse"]:
         if config not in BOOTS:
