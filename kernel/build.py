@@ -24,9 +24,11 @@ SOURCE = ROOM.parent
 TOOLS = ("sh cat ls mount insmod rmmod dmesg grep sed head tail sleep reboot tr wc").split()
 MODULES = ("kernel/torture.ko", "kernel/locking/locktorture.ko", "kernel/rcu/rcutorture.ko",
            "multiverse/kernel/linux/multiverse_test.ko")
+# What a kernel says that something is wrong with.
+WARNING = r".*(WARNING:|BUG:|Oops|Kernel panic|possible recursive|detected .*stalls|lockup|hung task|Call Trace).*"
 # config: [processors, tests, repetitions, repetitions with --long]
 BOOTS = {
-    "multiverse": [(1, "locks,selftest,control,modules", 20, 1000), (2, "locks,selftest,control", 1, 1),
+    "multiverse": [(1, "locks,selftest,control,damage,modules", 20, 1000), (2, "locks,selftest,control", 1, 1),
                    (2, "hotplug", 20, 1000), (2, "torture", 15, 600)],
     "lockdep": [(1, "locks,selftest,modules", 5, 100), (2, "locks,selftest,hotplug", 5, 200)],
     "stock": [(1, "", 1, 1), (2, "", 1, 1)],
@@ -142,6 +144,15 @@ def build(tree, out, config, jobs):
     make(tree, out, jobs, "bzImage", "modules", log=out / "build.log")
 
 
+def damage(module, to):
+    """A copy whose first function's record is longer than its table."""
+    listed = subprocess.run(["readelf", "-SW", module], check=True, capture_output=True, text=True).stdout
+    at = int(re.search(r"\] multiverse_functions +PROGBITS +\S+ (\S+)", listed)[1], 16)
+    code = bytearray(module.read_bytes())
+    code[at + 2] ^= 0xff
+    to.write_bytes(code)
+
+
 def initrd(out):
     """init, busybox, the modules."""
     root, cpio = out / "root", out / "initrd"
@@ -156,6 +167,8 @@ def initrd(out):
     for name in MODULES:
         if (out / name).exists():
             shutil.copy(out / name, root)
+    if (root / "multiverse_test.ko").exists():
+        damage(root / "multiverse_test.ko", root / "damaged.ko")
     names = "\n".join(str(p.relative_to(root)) for p in sorted(root.rglob("*")))
     with open(cpio, "wb") as file:
         subprocess.run(["cpio", "--quiet", "-o", "-H", "newc"], cwd=root, input=names.encode(), stdout=file, check=True)
@@ -185,7 +198,8 @@ def boot(out, number, cpus, tests, times):
         subprocess.run(guest(out, log, cpus, tests, times), timeout=600 + 20 * times, check=True)
     except subprocess.TimeoutExpired:
         print(f"  no end after {600 + 20 * times} s: {log}")
-    return results(log)
+    wrong = re.search(WARNING, log.read_text(errors="replace"))
+    return results(log) | {"no warning": f"FAILED: {wrong[0].strip()}" if wrong else "ok"}
 
 
 def dump(out, cpus):
