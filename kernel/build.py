@@ -24,9 +24,11 @@ SOURCE = ROOM.parent
 TOOLS = ("sh cat ls mount insmod rmmod dmesg grep sed head tail sleep reboot tr wc").split()
 MODULES = ("kernel/torture.ko", "kernel/locking/locktorture.ko", "kernel/rcu/rcutorture.ko",
            "multiverse/kernel/linux/multiverse_test.ko")
+# What a kernel says that something is wrong with.
+WARNING = r".*(WARNING:|BUG:|Oops|Kernel panic|possible recursive|detected .*stalls|lockup|hung task|Call Trace).*"
 # config: [processors, tests, repetitions, repetitions with --long]
 BOOTS = {
-    "multiverse": [(1, "locks,selftest,control,modules", 20, 1000), (2, "locks,selftest,control", 1, 1),
+    "multiverse": [(1, "locks,selftest,control,damage,modules", 20, 1000), (2, "locks,selftest,control", 1, 1),
                    (2, "hotplug", 20, 1000), (2, "torture", 15, 600)],
     "lockdep": [(1, "locks,selftest,modules", 5, 100), (2, "locks,selftest,hotplug", 5, 200)],
     "stock": [(1, "", 1, 1), (2, "", 1, 1)],
@@ -87,8 +89,11 @@ def check_patches():
     return 0 if found else 77
 
 
-def prepare(version, at, plugin):
+def prepare(version, at):
     """The patched source, with our files linked into it."""
+    plugin = SOURCE / os.environ.get("MVLD_BUILD", "build") / "gcc-plugin/multiverse.so"
+    if not plugin.exists():
+        sys.exit(f"build.py: {plugin} is missing: ./dev build")
     tree = at / f"linux-source-{version}"
     stamp = tree / "multiverse/patched"
     if not archive(version).exists():
@@ -121,7 +126,7 @@ def make(tree, out, jobs, *targets, log):
         "KBUILD_BUILD_TIMESTAMP=0", "KBUILD_BUILD_USER=mvld", "KBUILD_BUILD_HOST=mvld", *targets, log=log)
 
 
-def build(tree, out, config, jobs):
+def configure(tree, out, config, jobs):
     fragments = [ROOM / "config/base.config", ROOM / f"config/{config}.config"]
     want = "".join(f.read_text() for f in fragments)
     out.mkdir(exist_ok=True)
@@ -131,8 +136,21 @@ def build(tree, out, config, jobs):
             log=out / "merge.log")
         make(tree, out, jobs, "olddefconfig", log=out / "config.log")
         (out / "configured").write_text(want)
+
+
+def build(tree, out, config, jobs):
+    configure(tree, out, config, jobs)
     say(f"Building {out.name}")
     make(tree, out, jobs, "bzImage", "modules", log=out / "build.log")
+
+
+def damage(module, to):
+    """A copy whose first function's record is longer than its table."""
+    listed = subprocess.run(["readelf", "-SW", module], check=True, capture_output=True, text=True).stdout
+    at = int(re.search(r"\] multiverse_functions +PROGBITS +\S+ (\S+)", listed)[1], 16)
+    code = bytearray(module.read_bytes())
+    code[at + 2] ^= 0xff
+    to.write_bytes(code)
 
 
 def initrd(out):
@@ -149,6 +167,8 @@ def initrd(out):
     for name in MODULES:
         if (out / name).exists():
             shutil.copy(out / name, root)
+    if (root / "multiverse_test.ko").exists():
+        damage(root / "multiverse_test.ko", root / "damaged.ko")
     names = "\n".join(str(p.relative_to(root)) for p in sorted(root.rglob("*")))
     with open(cpio, "wb") as file:
         subprocess.run(["cpio", "--quiet", "-o", "-H", "newc"], cwd=root, input=names.encode(), stdout=file, check=True)
@@ -178,7 +198,8 @@ def boot(out, number, cpus, tests, times):
         subprocess.run(guest(out, log, cpus, tests, times), timeout=600 + 20 * times, check=True)
     except subprocess.TimeoutExpired:
         print(f"  no end after {600 + 20 * times} s: {log}")
-    return results(log)
+    wrong = re.search(WARNING, log.read_text(errors="replace"))
+    return results(log) | {"no warning": f"FAILED: {wrong[0].strip()}" if wrong else "ok"}
 
 
 def dump(out, cpus):
@@ -208,10 +229,7 @@ def main():
     o = parser.parse_args()
     if o.patches:
         sys.exit(check_patches())
-    plugin = SOURCE / os.environ.get("MVLD_BUILD", "build") / "gcc-plugin/multiverse.so"
-    if not plugin.exists():
-        sys.exit(f"build.py: {plugin} is missing: ./dev build")
-    tree = prepare(o.version, o.at, plugin)
+    tree = prepare(o.version, o.at)
     wrong, table = 0, []
     for config in o.config or ["multiverse"]:
         if config not in BOOTS:

@@ -6,6 +6,7 @@
 #include <linux/cpu.h>
 #include <linux/kprobes.h>
 #include <linux/module.h>
+#include <linux/moduleparam.h>
 #include <linux/multiverse.h>
 #include <linux/spinlock.h>
 #include <linux/stacktrace.h>
@@ -134,10 +135,26 @@ static int locks(void)
 }
 #endif
 
+/* Whose descriptors are damaged: its functions look at the variables. */
+static bool damaged;
+module_param(damaged, bool, 0);
+
+static int stays_generic(void)
+{
+	for (int i = 1; i <= 2; i++) {
+		multiverse_test_flag = i == 2;
+		CHECK(multiverse_commit() >= 0);
+		CHECK(multiverse_test_ask() == i);
+	}
+	return locks();
+}
+
 static int __init test(void)
 {
-	int err = binds();
+	int err = damaged ? stays_generic() : binds();
 
+	if (damaged)
+		return err;
 	if (!err)
 		err = traces();
 	if (!err)
