@@ -15,6 +15,9 @@
 bool multiverse_test_flag __multiverse;
 int multiverse_test_level __multiverse_values(0, 1, 2) = 1;
 
+__multiverse int multiverse_test_ask(void);
+__multiverse void multiverse_test_trace(void);
+
 static DEFINE_SPINLOCK(lock);
 static unsigned long frames[16];
 static unsigned int n_frames;
