@@ -34,7 +34,8 @@ def do(command, cwd, timeout, **more):
 def fetch(folder, package, tree, version=None):
     """folder/tree, unpacked and with Debian's patches: the source package of Debian 12."""
     folder.mkdir(parents=True, exist_ok=True)
-    if (folder / tree / "configure").exists():
+    made = folder / f"{tree}.unpacked"
+    if made.exists():
         return folder / tree
     progress(f"fetching Debian's source package {package} {version or ''} (apt-get source)")
     keyring = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
@@ -51,15 +52,21 @@ def fetch(folder, package, tree, version=None):
         options += ["-o", option]
     do(["apt-get", *options, "update"], folder, 180)
     do(["apt-get", *options, "source", f"{package}={version}" if version else package], folder, 300)
-    if not (folder / tree / "configure").exists():
+    if not (folder / tree).exists():
         raise Unavailable(f"{package} is not {tree} here")
+    made.touch()
     return folder / tree
+
+
+def copied(stock, tree):
+    shutil.rmtree(tree, ignore_errors=True)
+    shutil.copytree(stock, tree, symlinks=True)
+    return tree
 
 
 def patched(stock, tree, patch):
     """A copy of a tree, with a patch of ours."""
-    shutil.rmtree(tree, ignore_errors=True)
-    shutil.copytree(stock, tree, symlinks=True)
+    copied(stock, tree)
     do(["patch", "-p1", "--fuzz=0", "-i", patch], tree, 60)
     return tree
 

@@ -209,12 +209,12 @@ static uintptr_t answer(const question &q, const APInt &value)
 
 /* ---- domains ---------------------------------------------------------------------------- */
 
-/* Where the answer changes, in the type of the switch: always where a constant comes back to, or
+/* Where the answer may change, in the type of the switch: where a compared constant comes back to, and
  * where a value is as far as it goes. */
-static std::set<mv_wide> borders_of(const question &q, const mv_switch &sw, const mv_piece &all)
+static std::set<mv_wide> cuts_of(const question &q, const mv_switch &sw)
 {
-    std::set<mv_wide> maybe, out;
-    auto add = [&](const APInt &b) { maybe.insert(value_of(sw, b)); };
+    std::set<mv_wide> out;
+    auto add = [&](const APInt &b) { out.insert(value_of(sw, b)); };
     std::vector<APInt> compared = q.examples;
     unsigned wide = q.asks->getOperand(0)->getType()->getIntegerBitWidth();
     compared.push_back(APInt(wide, 0));
@@ -235,7 +235,14 @@ static std::set<mv_wide> borders_of(const question &q, const mv_switch &sw, cons
         add(backward(before, APInt(from, 0)));
         add(backward(before, APInt::getSignedMinValue(from)));
     }
-    for (mv_wide b : maybe)
+    return out;
+}
+
+/* Where it does change. */
+static std::set<mv_wide> borders_of(const question &q, const mv_switch &sw, const mv_piece &all)
+{
+    std::set<mv_wide> out;
+    for (mv_wide b : cuts_of(q, sw))
         if (b > all.low && answer(q, bits_of(sw, b)) != answer(q, bits_of(sw, b - 1)))
             out.insert(b);
     return out;
@@ -357,24 +364,47 @@ static bool is_one_way(SwitchInst *by, const ConstantRange &values)
                               (!values.isFullSet() && values.getUpper() - values.getLower() == cases));
 }
 
+/* All values of the range as they are compared, in pieces that no step on the way tears: ConstantRange
+ * makes of both halves whatever lies between them. */
+static std::vector<ConstantRange> pieces_of(const question &q, const mv_switch &sw, const mv_piece &range)
+{
+    std::vector<ConstantRange> out;
+    std::set<mv_wide> cuts = cuts_of(q, sw);
+    mv_wide low = range.low;
+    cuts.insert(range.high + 1);
+    for (mv_wide cut : cuts) {
+        if (cut <= low || cut > range.high + 1)
+            continue;
+        out.push_back(forward(q, ConstantRange::getNonEmpty(bits_of(sw, low), bits_of(sw, cut - 1) + 1)));
+        low = cut;
+    }
+    return out;
+}
+
 void mv_answer(Function &function, const GlobalVariable *variable, const mv_piece &range)
 {
     const mv_switch &sw = *mv_switch_of(variable);
-    ConstantRange all = ConstantRange::getNonEmpty(bits_of(sw, range.low), bits_of(sw, range.high) + 1);
     for (const question &q : questions_of(function, variable).out) {
         if (q.only_examples)
             continue;
-        ConstantRange values = forward(q, all);
+        std::vector<ConstantRange> pieces = pieces_of(q, sw, range);
+        auto for_all = [&](auto holds) { return std::all_of(pieces.begin(), pieces.end(), holds); };
+        APInt example = forward(q, bits_of(sw, range.low));
         if (auto *by = dyn_cast<SwitchInst>(q.asks)) {
-            if (is_one_way(by, values))
-                by->setCondition(ConstantInt::get(by->getContext(), forward(q, bits_of(sw, range.low))));
+            auto to = [&](const APInt &value) {
+                return by->findCaseValue(ConstantInt::get(by->getContext(), value))->getCaseSuccessor();
+            };
+            if (for_all([&](const ConstantRange &piece) {
+                    return is_one_way(by, piece) && to(piece.getLower()) == to(example);
+                }))
+                by->setCondition(ConstantInt::get(by->getContext(), example));
             continue;
         }
         auto *compare = cast<ICmpInst>(q.asks);
         ConstantRange with(cast<ConstantInt>(compare->getOperand(1))->getValue());
-        if (values.icmp(compare->getPredicate(), with))
+        if (for_all([&](const ConstantRange &piece) { return piece.icmp(compare->getPredicate(), with); }))
             compare->replaceAllUsesWith(ConstantInt::getTrue(compare->getType()));
-        else if (values.icmp(compare->getInversePredicate(), with))
+        else if (for_all([&](const ConstantRange &piece) { return piece.icmp(compare->getInversePredicate(), with); }))
             compare->replaceAllUsesWith(ConstantInt::getFalse(compare->getType()));
     }
 }

@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import time
 from pathlib import Path
 
 ROOM = Path(__file__).resolve().parent
@@ -23,9 +24,11 @@ SOURCE = ROOM.parent
 TOOLS = ("sh cat ls mount insmod rmmod dmesg grep sed head tail sleep reboot tr wc").split()
 MODULES = ("kernel/torture.ko", "kernel/locking/locktorture.ko", "kernel/rcu/rcutorture.ko",
            "multiverse/kernel/linux/multiverse_test.ko")
+# What a kernel says that something is wrong with.
+WARNING = r".*(WARNING:|BUG:|Oops|Kernel panic|possible recursive|detected .*stalls|lockup|hung task|Call Trace).*"
 # config: [processors, tests, repetitions, repetitions with --long]
 BOOTS = {
-    "multiverse": [(1, "locks,selftest,control,modules", 20, 1000), (2, "locks,selftest,control", 1, 1),
+    "multiverse": [(1, "locks,selftest,control,damage,modules", 20, 1000), (2, "locks,selftest,control", 1, 1),
                    (2, "hotplug", 20, 1000), (2, "torture", 15, 600)],
     "lockdep": [(1, "locks,selftest,modules", 5, 100), (2, "locks,selftest,hotplug", 5, 200)],
     "stock": [(1, "", 1, 1), (2, "", 1, 1)],
@@ -86,8 +89,11 @@ def check_patches():
     return 0 if found else 77
 
 
-def prepare(version, at, plugin):
+def prepare(version, at):
     """The patched source, with our files linked into it."""
+    plugin = SOURCE / os.environ.get("MVLD_BUILD", "build") / "gcc-plugin/multiverse.so"
+    if not plugin.exists():
+        sys.exit(f"build.py: {plugin} is missing: ./dev build")
     tree = at / f"linux-source-{version}"
     stamp = tree / "multiverse/patched"
     if not archive(version).exists():
@@ -120,7 +126,7 @@ def make(tree, out, jobs, *targets, log):
         "KBUILD_BUILD_TIMESTAMP=0", "KBUILD_BUILD_USER=mvld", "KBUILD_BUILD_HOST=mvld", *targets, log=log)
 
 
-def build(tree, out, config, jobs):
+def configure(tree, out, config, jobs):
     fragments = [ROOM / "config/base.config", ROOM / f"config/{config}.config"]
     want = "".join(f.read_text() for f in fragments)
     out.mkdir(exist_ok=True)
@@ -130,8 +136,21 @@ def build(tree, out, config, jobs):
             log=out / "merge.log")
         make(tree, out, jobs, "olddefconfig", log=out / "config.log")
         (out / "configured").write_text(want)
+
+
+def build(tree, out, config, jobs):
+    configure(tree, out, config, jobs)
     say(f"Building {out.name}")
     make(tree, out, jobs, "bzImage", "modules", log=out / "build.log")
+
+
+def damage(module, to):
+    """A copy whose first function's record is longer than its table."""
+    listed = subprocess.run(["readelf", "-SW", module], check=True, capture_output=True, text=True).stdout
+    at = int(re.search(r"\] multiverse_functions +PROGBITS +\S+ (\S+)", listed)[1], 16)
+    code = bytearray(module.read_bytes())
+    code[at + 2] ^= 0xff
+    to.write_bytes(code)
 
 
 def initrd(out):
@@ -148,26 +167,55 @@ def initrd(out):
     for name in MODULES:
         if (out / name).exists():
             shutil.copy(out / name, root)
+    if (root / "multiverse_test.ko").exists():
+        damage(root / "multiverse_test.ko", root / "damaged.ko")
     names = "\n".join(str(p.relative_to(root)) for p in sorted(root.rglob("*")))
     with open(cpio, "wb") as file:
         subprocess.run(["cpio", "--quiet", "-o", "-H", "newc"], cwd=root, input=names.encode(), stdout=file, check=True)
     return cpio
 
 
+def guest(out, log, cpus, tests, times, more="", monitor="none"):
+    """The command that boots it.  The BIOS tells the kernel of one processor a socket; a guest on a loaded machine
+    sees its timer late (no_timer_check)."""
+    command = ["qemu-system-x86_64", "-accel", "tcg", "-cpu", "max", "-m", "512", "-smp", f"{cpus},sockets={cpus}", "-display", "none",
+               "-serial", f"file:{log}", "-monitor", monitor, "-no-reboot", "-kernel", out / "arch/x86/boot/bzImage",
+               "-initrd", initrd(out), "-append",
+               f"console=ttyS0 panic=-1 reboot=t no_timer_check mvtest={tests} mvtimes={times} {more}"]
+    return [str(c) for c in command]
+
+
+def results(log):
+    lines = log.read_text(errors="replace").replace("\r", "") if log.exists() else ""
+    return dict(re.findall(r"^RESULT ([^:]*): (.*)$", lines, re.M))
+
+
 def boot(out, number, cpus, tests, times):
     """The guest's results, as {name: what}."""
     log = out / f"boot.{number}.log"
     say(f"{out.name}: {cpus} processor{'s' * (cpus > 1)}: {tests or 'boot'}, {times} times")
-    command = ["qemu-system-x86_64", "-accel", "tcg", "-cpu", "max", "-m", "512", "-smp", str(cpus), "-display", "none",
-               "-serial", f"file:{log}", "-monitor", "none", "-no-reboot", "-kernel", out / "arch/x86/boot/bzImage",
-               "-initrd", initrd(out), "-append",
-               f"console=ttyS0 panic=-1 reboot=t mvtest={tests} mvtimes={times}"]
     try:
-        subprocess.run([str(c) for c in command], timeout=600 + 20 * times, check=True)
+        subprocess.run(guest(out, log, cpus, tests, times), timeout=600 + 20 * times, check=True)
     except subprocess.TimeoutExpired:
         print(f"  no end after {600 + 20 * times} s: {log}")
-    lines = log.read_text(errors="replace").replace("\r", "")
-    return dict(re.findall(r"^RESULT ([^:]*): (.*)$", lines, re.M))
+    wrong = re.search(WARNING, log.read_text(errors="replace"))
+    return results(log) | {"no warning": f"FAILED: {wrong[0].strip()}" if wrong else "ok"}
+
+
+def dump(out, cpus):
+    """The text of the running guest, committed as it is for so many processors, in a file."""
+    symbols = {name: int(at, 16) for at, _, name in map(str.split, (out / "System.map").read_text().splitlines())}
+    log, text = out / f"dump.{cpus}.log", out / f"text.{cpus}"
+    start, end = symbols["_text"], symbols["_etext"]
+    log.unlink(missing_ok=True)
+    with subprocess.Popen(guest(out, log, cpus, "wait_for_monitor", 1, "nokaslr", "stdio"), text=True,
+                          stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as qemu:
+        for _ in range(600):
+            if "waiting" in results(log):
+                break
+            time.sleep(1)
+        qemu.communicate(f'pmemsave {start - 0xffffffff80000000:#x} {end - start:#x} "{text}"\nquit\n')
+    return f"{text}:{symbols['inode_get_bytes'] - start:#x}"
 
 
 def main():
@@ -181,10 +229,7 @@ def main():
     o = parser.parse_args()
     if o.patches:
         sys.exit(check_patches())
-    plugin = SOURCE / os.environ.get("MVLD_BUILD", "build") / "gcc-plugin/multiverse.so"
-    if not plugin.exists():
-        sys.exit(f"build.py: {plugin} is missing: ./dev build")
-    tree = prepare(o.version, o.at, plugin)
+    tree = prepare(o.version, o.at)
     wrong, table = 0, []
     for config in o.config or ["multiverse"]:
         if config not in BOOTS:

@@ -7,11 +7,14 @@
  *   loader_mmap_sites   from the host loader, in place of an mmap system call
  *   loader_cpuid_stubs  from the host loader, in place of a cpuid
  *   loader_init_thunks  from the host loader, in place of an object's DT_INIT
+ *   loader_exchange_entry  from the stub of `mvld run`, in the place of a program's interpreter
  *   loader_caller_*    from stubs at functions of the C library and of the unwinder
  *
  * Each keeps the registers that its caller expects to keep, and the frames are
  * described, so that a debugger stopped in a pass sees who called.
  */
+
+#include "loader/start/exchange.h"
 
     .text
 
@@ -69,6 +72,46 @@ loader_entry:
     jmp *%rax
     .cfi_endproc
     .size loader_entry, .-loader_entry
+
+/* From tools/run/stub.S: %rbx is a struct exchange, %rax where our text lies for now, %r12d our file.  What the C
+ * code returns is our entry, in the interpreter's place: so this code leaves for its like there, which unmaps what
+ * it leaves.  Or zero: the interpreter starts as the kernel would have started it. */
+    .globl loader_exchange_entry
+    .hidden loader_exchange_entry
+    .type loader_exchange_entry, @function
+loader_exchange_entry:
+    .cfi_startproc
+    .cfi_undefined %rip
+    endbr64
+    movq %rbx, %rsp
+    movq %rax, %rbp
+    movq %rbx, %rdi
+    movl %r12d, %esi
+    call loader_exchange
+    testq %rax, %rax
+    jz 1f
+    leaq loader_exchanged(%rip), %rdx
+    leaq loader_entry(%rip), %rcx
+    subq %rcx, %rdx
+    addq %rdx, %rax
+    jmp *%rax
+1:  movq EXCHANGE_STACK(%rbx), %rsp
+    movq EXCHANGE_ENTRY(%rbx), %rax
+    movq %rax, -8(%rsp)
+    .irp reg, %eax, %ebx, %ecx, %edx, %esi, %edi, %ebp, %r8d, %r9d, %r10d, %r11d, %r12d
+    xorl \reg, \reg
+    .endr
+    jmp *-8(%rsp)
+loader_exchanged:
+    endbr64
+    movl $11, %eax /* SYS_munmap */
+    movq %rbp, %rdi
+    movq EXCHANGE_TEXT(%rbx), %rsi
+    syscall
+    movq EXCHANGE_STACK(%rbx), %rsp
+    jmp loader_entry
+    .cfi_endproc
+    .size loader_exchange_entry, .-loader_exchange_entry
 
 /* _dl_debug_state has no parameters, no result and an empty body, and a compiler
  * that knows the body may keep anything in any register across the call: so all
@@ -307,5 +350,9 @@ caller_stub_\name:
     .asciz "mvld"
     .p2align 2
     .long 1 /* version */
+    .long 5, 4, EXCHANGE_NOTE
+    .asciz "mvld"
+    .p2align 2
+    .long loader_exchange_entry - .
 
     .section .note.GNU-stack, "", @progbits

@@ -31,6 +31,29 @@ int mvk_start(void)
     return err ? refuse(-err, image.error) : 0;
 }
 
+/* ---- what was refused */
+
+static void each_line(const char *text, void (*line)(void *, const char *), void *cookie)
+{
+    char one[512];
+
+    while (*text) {
+        size_t n = 0;
+
+        while (text[n] && text[n] != '\n')
+            n++;
+        rimf_format(one, sizeof one, "refused: %.*s", (int)n, text);
+        line(cookie, one);
+        text += n + !!text[n];
+    }
+}
+
+static void log_line(void *cookie, const char *line)
+{
+    (void)cookie;
+    mvk_log(line);
+}
+
 /* ---- objects */
 
 static void unlink_object(struct mvk_object *object)
@@ -80,9 +103,8 @@ int mvk_add(struct mvk_object *object)
     if (err >= 0)
         err = mv_apply_fresh(engine);
     mv_unlock(engine);
-    if (engine->refusals_used != refused)
-        mvk_log(engine->refusals + refused);
-    else if (engine->n_refusals_lost != lost)
+    each_line(engine->refusals + refused, log_line, NULL);
+    if (engine->n_refusals_lost != lost)
         mvk_log(image.error);
     if (mvk_has(object))
         return err < 0 ? err : 1;
@@ -192,21 +214,6 @@ int mvk_is_settled(const void *variable)
     return 1;
 }
 
-static void each_line(const char *text, void (*line)(void *, const char *), void *cookie)
-{
-    char one[512];
-
-    while (*text) {
-        size_t n = 0;
-
-        while (text[n] && text[n] != '\n')
-            n++;
-        rimf_format(one, sizeof one, "refused %.*s", (int)n, text);
-        line(cookie, one);
-        text += n + !!text[n];
-    }
-}
-
 int mvk_dump(void (*line)(void *cookie, const char *text), void *cookie)
 {
     int err;
@@ -220,7 +227,7 @@ int mvk_dump(void (*line)(void *cookie, const char *text), void *cookie)
     if (engine->n_refusals_lost) {
         char text[64];
 
-        rimf_format(text, sizeof text, "refused and %zu more", engine->n_refusals_lost);
+        rimf_format(text, sizeof text, "refused: and %zu more", engine->n_refusals_lost);
         line(cookie, text);
     }
     return 0;

@@ -6,6 +6,7 @@
 #include <linux/cpu.h>
 #include <linux/kprobes.h>
 #include <linux/module.h>
+#include <linux/moduleparam.h>
 #include <linux/multiverse.h>
 #include <linux/spinlock.h>
 #include <linux/stacktrace.h>
@@ -13,6 +14,9 @@
 
 bool multiverse_test_flag __multiverse;
 int multiverse_test_level __multiverse_values(0, 1, 2) = 1;
+
+__multiverse int multiverse_test_ask(void);
+__multiverse void multiverse_test_trace(void);
 
 static DEFINE_SPINLOCK(lock);
 static unsigned long frames[16];
@@ -134,10 +138,26 @@ static int locks(void)
 }
 #endif
 
+/* Whose descriptors are damaged: its functions look at the variables. */
+static bool damaged;
+module_param(damaged, bool, 0);
+
+static int stays_generic(void)
+{
+	for (int i = 1; i <= 2; i++) {
+		multiverse_test_flag = i == 2;
+		CHECK(multiverse_commit() >= 0);
+		CHECK(multiverse_test_ask() == i);
+	}
+	return locks();
+}
+
 static int __init test(void)
 {
-	int err = binds();
+	int err = damaged ? stays_generic() : binds();
 
+	if (damaged)
+		return err;
 	if (!err)
 		err = traces();
 	if (!err)

@@ -163,10 +163,7 @@ static void leave_room(const struct rimf_sys *sys, const struct host *host,
         sys_munmap(sys, from, host->end - from);
 }
 
-/* One segment in its place: file part, cleared rest of its last page,
- * zero pages. */
-static int map_segment(const struct rimf_sys *sys, const struct host *host, const Elf64_Phdr *ph,
-                       int mapped)
+int host_map_segment(const struct rimf_sys *sys, const struct host *host, const Elf64_Phdr *ph, int mapped)
 {
     uintptr_t start = rimf_page_down(host->bias + ph->p_vaddr);
     uintptr_t file_end = host->bias + ph->p_vaddr + ph->p_filesz;
@@ -266,7 +263,7 @@ int host_map(const struct rimf_sys *sys, struct host *host, struct arena *arena)
     leave_room(sys, host, first, align);
     for (const Elf64_Phdr *p = first; !err && p < ph + host->phnum; p++)
         if (p->p_type == PT_LOAD)
-            err = map_segment(sys, host, p, p == first && align == RIMF_PAGE);
+            err = host_map_segment(sys, host, p, p == first && align == RIMF_PAGE);
     if (err) {
         sys_munmap(sys, host->start, span);
         return err;

@@ -12,6 +12,7 @@
 #include "mvld/pass.h"
 #include "rimf/analysis/analysis.h"
 #include "rimf/image/private.h"
+#include "rimf/x86/decode.h"
 
 /* ---- code/instructions.c: of code alone ------------------------------------------------------ */
 
@@ -39,6 +40,80 @@ struct code_frame {
 /* The frame of a movable unit.  0; -ENOENT: it is not listed, or of another form than compilers use. */
 int code_frame_of(const struct rimf_object *, const struct analysis *, const struct analysis_unit *,
                   struct code_frame *);
+
+/* Where the frame of the caller is, and its registers, before one instruction. */
+struct code_unwind {
+    uint8_t base;      /* register that the CFA counts from, as DWARF numbers it: */
+    uint32_t offset;   /* so far */
+    uint8_t saved[17]; /* of each register: at CFA - 8 times this; 0: it is as it was */
+};
+#define CODE_UNWIND_RSP 7u
+/* As the ABI has it at the first byte of a function. */
+extern const struct code_unwind code_unwind_entry;
+/* Before the instruction at this offset in the function.  0; -ENOTSUP: it takes more than offsets. */
+int code_unwind_at(const struct code_frame *, uint32_t offset, struct code_unwind *);
+
+/* ---- code/splice.c, code/place.c, code/trampoline.c: code in front of an instruction -------------- */
+
+#define SPLICE_LONGEST 14u /* bytes that are replaced: prefixes and a jump */
+#define SPLICE_STEPS 6u    /* instructions, of one byte or more, over which a jump stands */
+
+struct code_spliced {
+    struct code_spliced *next;
+    const struct mvld_context *owner; /* whose it is until it is made; NULL: it is made */
+    mvld_splice_code *code;
+    void *cookie;
+};
+
+enum code_splice_way {
+    SPLICE_CALL,      /* e8: the call leads to the trampoline, and this on with a jump */
+    SPLICE_CALL_SLOT, /* ff 15: likewise, through the slot */
+    SPLICE_MOVED      /* the instructions are in the trampoline, behind the code */
+};
+
+/* All code in front of one instruction. */
+struct code_splice {
+    struct code_splice *next;
+    struct rimf_object *object;
+    uintptr_t place;
+    enum code_splice_way way;
+    uint8_t length;                       /* bytes that are replaced */
+    uint8_t old[SPLICE_LONGEST], now[SPLICE_LONGEST], then[SPLICE_LONGEST]; /* then: when all is made */
+    int is_made;
+    uint32_t live;                        /* MVLD_LIVE* */
+    struct code_unwind unwind[SPLICE_STEPS + 1]; /* before each instruction, and behind */
+    struct code_spliced *first;
+};
+
+/* Where code can be spliced in. */
+struct code_place {
+    const struct analysis *s;
+    const struct analysis_unit *unit;
+    uintptr_t start; /* of the function */
+    uint32_t offset; /* in it: of the instruction, behind an endbr64 */
+    uint32_t live;   /* MVLD_LIVE* */
+    const uint8_t *code;
+    struct instruction i;
+};
+
+/* -error, and a sentence. */
+int code_refuse(const struct mvld_context *, const struct rimf_object *, uintptr_t address, int error, const char *why);
+/* The instruction at the address.  0, or negative errno with a sentence. */
+int code_place_find(const struct mvld_context *, struct rimf_object *, uintptr_t address, struct code_place *);
+/* What of it makes way, and how: NULL, or why it cannot (static). */
+const char *code_place_read(struct code_splice *, const struct code_place *);
+/* The trampoline of a splice at `to`, into `code`, if there is one; its size, and its frame in `frame`, of
+ * MVLD_FRAME_MAX bytes, and *frame_size.  0, or a sentence (static) in *why. */
+size_t code_trampoline(const struct code_splice *, uintptr_t to, uint8_t *code, uint8_t *frame, size_t *frame_size,
+                       const char **why);
+
+int rimf_code_splice(const struct mvld_context *, uintptr_t address, mvld_splice_code *, void *cookie);
+/* The pass has run: trampolines of what it declared are among the code that it adds (code_add).  Then, when that
+ * is executable: instructions lead there, all or none.  0, or negative errno with a sentence. */
+int rimf_splices_make(struct mvld_image *, const struct mvld_context *);
+int rimf_splices_commit(struct mvld_image *, const struct mvld_context *);
+/* What this pass declared and is not made. */
+void rimf_splices_forget(struct mvld_image *, const struct mvld_context *);
 
 /* ---- code/functions.c: behind rimf_api() -------------------------------------------------------- */
 

@@ -127,3 +127,92 @@ int code_frame_of(const struct rimf_object *object, const struct analysis *s, co
     frame->has_pads = pads && pads <= own && take_bytes(&fde, pads) != 0;
     return 0;
 }
+
+/* ---- its instructions --------------------------------------------------------------------------------- */
+
+const struct code_unwind code_unwind_entry = {.base = CODE_UNWIND_RSP, .offset = 8, .saved[16] = 1};
+
+#define REMEMBERED_MAX 4u
+
+struct unwinding {
+    struct code_unwind now, initial, remembered[REMEMBERED_MAX];
+    size_t n_remembered;
+    uint32_t at; /* offset in the function */
+};
+
+static int save(struct unwinding *u, uint64_t reg, uint64_t words)
+{
+    if (reg >= RIMF_COUNT(u->now.saved) || words > UINT8_MAX)
+        return -ENOTSUP;
+    u->now.saved[reg] = (uint8_t)words;
+    return 0;
+}
+
+static int set_cfa(struct unwinding *u, uint64_t base, uint64_t offset)
+{
+    u->now.base = (uint8_t)base;
+    u->now.offset = (uint32_t)offset;
+    return base > 15 || offset > INT32_MAX ? -ENOTSUP : 0;
+}
+
+static int remember(struct unwinding *u)
+{
+    if (u->n_remembered == REMEMBERED_MAX)
+        return -ENOTSUP;
+    u->remembered[u->n_remembered++] = u->now;
+    return 0;
+}
+
+static int recall(struct unwinding *u)
+{
+    if (!u->n_remembered)
+        return -ENOTSUP;
+    u->now = u->remembered[--u->n_remembered];
+    return 0;
+}
+
+/* One instruction; DWARF 5, 6.4.2. */
+static int step(struct unwinding *u, struct record *r)
+{
+    uint64_t op = take_bytes(r, 1), low = op & 0x3f, first;
+
+    switch (op & 0xc0) {
+    case 0x40: u->at += (uint32_t)low; return 0;                     /* advance_loc */
+    case 0x80: return save(u, low, take_number(r));                  /* offset */
+    case 0xc0: return low > 16 ? -ENOTSUP : save(u, low, u->initial.saved[low]); /* restore */
+    }
+    switch (op) {
+    case 0x00: return 0;                                             /* nop */
+    case 0x02: u->at += (uint32_t)take_bytes(r, 1); return 0;        /* advance_loc1, 2, 4 */
+    case 0x03: u->at += (uint32_t)take_bytes(r, 2); return 0;
+    case 0x04: u->at += (uint32_t)take_bytes(r, 4); return 0;
+    case 0x08: return save(u, take_number(r), 0);                    /* same_value */
+    case 0x0a: return remember(u);
+    case 0x0b: return recall(u);
+    case 0x0c: first = take_number(r); return set_cfa(u, first, take_number(r)); /* def_cfa */
+    case 0x0d: return set_cfa(u, take_number(r), u->now.offset);     /* def_cfa_register */
+    case 0x0e: return set_cfa(u, u->now.base, take_number(r));       /* def_cfa_offset */
+    case 0x2e: take_number(r); return 0;                             /* GNU_args_size */
+    }
+    return -ENOTSUP;
+}
+
+/* A record says the same up to the next advance. */
+int code_unwind_at(const struct code_frame *frame, uint32_t offset, struct code_unwind *out)
+{
+    struct record initial = {frame->initial, frame->initial_end, 0}, r = {frame->program, frame->program_end, 0};
+    struct unwinding u = {.n_remembered = 0};
+    int error = 0;
+
+    while (!error && initial.at < initial.end)
+        error = step(&u, &initial);
+    u.initial = u.now;
+    *out = u.now;
+    while (!error && r.at < r.end && u.at <= offset) {
+        *out = u.now;
+        error = step(&u, &r);
+    }
+    if (u.at <= offset)
+        *out = u.now;
+    return error ? error : initial.bad || r.bad || u.initial.saved[16] != 1 ? -ENOTSUP : 0;
+}

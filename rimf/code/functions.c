@@ -192,6 +192,7 @@ const struct analysis_unit *code_unit_at(struct mvld_image *image, struct rimf_o
     *why = !unit                              ? "no function is there"
            : !(unit->flags & ANALYSIS_DECODED) ? "its function is not proven"
            : object->moved                     ? "its code was moved before" /* over some of it stands a jump */
+           : object->patched & OBJECT_PATCHED  ? "a pass changed code of its object, byte by byte"
                                                : NULL;
     return *why ? NULL : unit;
 }
@@ -205,8 +206,8 @@ static void note_tables(const struct rimf_object *object, const struct analysis 
         const struct analysis_reference *r = &s->references[i];
         uintptr_t at = object->view.bias + r->address;
         uintptr_t table = at + 4 + r->rest + (uintptr_t)distance_at((const void *)at);
-        size_t k = r->kind == ANALYSIS_TO_JUMP_TABLE ? analysis_jump_table_from(s, (uint32_t)(table - object->view.bias))
-                                                     : s->n_jump_tables;
+        size_t k = r->kind == ANALYSIS_TO_JUMP_TABLE
+                       ? analysis_jump_table_from(s, (uint32_t)(table - object->view.bias)) : s->n_jump_tables;
 
         if (k == s->n_jump_tables || object->view.bias + s->jump_tables[k].address != table ||
             !elf_holds(&object->view, table, 4ul * s->jump_tables[k].count, PROT_READ))

@@ -33,6 +33,9 @@ struct left_calls {
     size_t size;
 };
 
+#define OBJECT_PATCHED 1 /* a pass changed its code, byte by byte */
+#define OBJECT_SPLICED 2 /* code runs in front of instructions of it (code/splice.c) */
+
 struct rimf_object {
     struct mvld_object public; /* first: passes hold pointers to it */
     struct elf_view view;      /* empty when opaque */
@@ -65,7 +68,7 @@ struct rimf_object {
     int settled;    /* it was asked why `identity` is not final (store/writer.h): */
     const char *unsettled;
     uint32_t number; /* store/manifest.h: the number, from 1; 0: it has none */
-    int patched;    /* a pass changed its code, byte by byte: it does not move any more */
+    int patched;    /* OBJECT_*: other than 0, it does not move any more */
     int code_known; /* its code was the file's, byte for byte, before any pass changed it */
     int finished;   /* moved/moved.h: the addresses that it holds are what they will be */
     size_t room;           /* image/symbol_edits.c: its tables of symbols get room for so many more; */
@@ -172,6 +175,7 @@ struct mvld_image {
     struct new_section *new_sections; /* image/sections.c */
     size_t n_new_sections;
     enum rimf_stage stage;
+    struct code_splice *splices; /* code/splice.c */
     const struct mvld_context *running;
     struct symbol_edit *symbol_edits; /* image/symbol_edits.c */
     struct rimf_address_set symbols_edited;
@@ -418,6 +422,8 @@ int rimf_analysis_names(struct mvld_image *, struct rimf_object *, struct analys
 /* Their pages were: they are nobody's but the caller's. */
 void rimf_analysis_without_names(struct rimf_object *);
 
+/* What a batch changed becomes what it was; or a warning says that it could not. */
+void rimf_patch_take_back(struct mvld_image *, const struct mvld_batch *made);
 /* Gives the patch engine's memory back. */
 void rimf_patch_forget(struct mvld_image *);
 

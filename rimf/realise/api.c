@@ -34,6 +34,21 @@ static int region_open(const struct mvld_context *ctx, enum mvld_pages pages, ui
     return rimf_region_open(ctx, pages, names, why);
 }
 
+static int instruction_each(struct mvld_image *image, const struct mvld_function *function,
+                            int (*visit)(void *cookie, const struct mvld_instruction *), void *cookie, const char **why)
+{
+    if (image)
+        rimf_image_emit_before(image);
+    return rimf_instruction_each(image, function, visit, cookie, why);
+}
+
+static int code_splice(const struct mvld_context *ctx, uintptr_t address, mvld_splice_code *code, void *cookie)
+{
+    if (ctx && ctx->image)
+        rimf_image_emit_before(ctx->image);
+    return rimf_code_splice(ctx, address, code, cookie);
+}
+
 static const struct mvld_api api = {
     RIMF_API_CORE,
     .patch_begin = patch_begin,
@@ -72,7 +87,8 @@ static const struct mvld_api api = {
     .setting_symbol = rimf_setting_symbol,
     .function_each = rimf_function_each,
     .function_find = rimf_function_find,
-    .instruction_each = rimf_instruction_each,
+    .instruction_each = instruction_each,
+    .code_splice = code_splice,
 };
 
 const struct mvld_api *rimf_api(void)

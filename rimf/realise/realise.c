@@ -10,6 +10,7 @@
 #include "rimf/realise/realise.h"
 
 #include "rimf/base/base.h"
+#include "rimf/code/code.h"
 #include "rimf/image/edits.h"
 #include "rimf/image/image.h"
 #include "rimf/moved/moved.h"
@@ -237,9 +238,11 @@ void rimf_image_emit_before(struct mvld_image *image)
 
 int rimf_pass_ran(struct mvld_image *image, const struct mvld_context *ctx)
 {
-    int error = rimf_new_sections_seal(image, ctx);
+    int error = rimf_splices_make(image, ctx);
 
+    error = error ? error : rimf_new_sections_seal(image, ctx);
     error = error ? error : rimf_added_realise(image, 0);
+    error = error ? error : rimf_splices_commit(image, ctx);
     if (error)
         rimf_pass_failed(image, ctx); /* all of the pass, or none */
     return error;
@@ -248,6 +251,7 @@ int rimf_pass_ran(struct mvld_image *image, const struct mvld_context *ctx)
 void rimf_pass_failed(struct mvld_image *image, const struct mvld_context *ctx)
 {
     rimf_image_forget_edits(image, ctx);
+    rimf_splices_forget(image, ctx);
     rimf_added_realise(image, 1);
     if (image->moved && image->moved->mover == ctx) {
         moved_drop_plan(image);

@@ -96,23 +96,6 @@ static void write_words(struct mvld_image *image)
 
 /* ---- code ------------------------------------------------------------------------------------ */
 
-/* What was changed becomes what it was. */
-static void take_back(struct mvld_image *image, const struct mvld_batch *made)
-{
-    struct mvld_batch *batch = rimf_patch_begin(image);
-    struct mvld_patch_report report = {.refused = 1};
-
-    for (size_t i = 0; batch && i < rimf_patch_count(made); i++) {
-        const struct mvld_patch *patch = rimf_patch_at(made, i);
-
-        if (!patch->result && rimf_patch_add(batch, patch->address, patch->replace, patch->expect, patch->length))
-            break;
-    }
-    if (!batch || rimf_patch_commit(batch, &report) || report.refused)
-        rimf_log(image->log, MVLD_LOG_WARNING, "mvld: references that a pass changed could not be changed back");
-    rimf_patch_end(batch);
-}
-
 static const struct rimf_retarget *first_refused(const struct mvld_image *image, const struct mvld_batch *batch)
 {
     for (size_t i = 0; i < rimf_patch_count(batch); i++)
@@ -150,7 +133,7 @@ static int change_code(struct mvld_image *image)
     if (!error && rimf_patch_count(batch)) {
         error = rimf_patch_commit(batch, &report);
         if (!error && report.refused) {
-            take_back(image, batch);
+            rimf_patch_take_back(image, batch);
             error = refuse(image, EBUSY, first_refused(image, batch), "its bytes cannot be changed now");
         }
     }

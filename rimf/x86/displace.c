@@ -5,7 +5,6 @@
 #include "rimf/x86/displace.h"
 
 #include "rimf/base/base.h"
-#include "rimf/x86/decode.h"
 
 #include <errno.h> /* numbers only */
 
@@ -29,27 +28,39 @@ static int meets(const struct function *f, uintptr_t at, size_t length)
     return at + length > f->start + f->first && at < f->start + f->end;
 }
 
-/* One instruction at `at`, to the same place in `to`. */
-static int move(struct function *f, size_t at, const struct instruction *i, uintptr_t to,
-                uint8_t *bytes)
+int displace_one(const uint8_t *code, uintptr_t from, uintptr_t to, const struct instruction *i, uint8_t *bytes)
 {
+    int branches = flow_is_relative(instruction_flow(i));
     uintptr_t target;
     intptr_t distance;
     int32_t narrow;
 
-    if (instruction_flow(i) != FLOW_NEXT || i->odd)
-        return refuse(f, "it does not begin with instructions that may run elsewhere");
-    memcpy(bytes, f->code + at, i->length);
-    if (!i->rip)
+    memcpy(bytes, code, i->length);
+    if (!branches && !i->rip)
         return 0;
-    if (i->prefixes & PREFIX_ADDRESS)
-        return refuse(f, "it begins with an operand of 32 bits");
-    target = rip_target(f->code + at, f->start + at, i);
+    if (branches ? i->immediate_size != sizeof narrow : i->prefixes & PREFIX_ADDRESS)
+        return -ENOTSUP;
+    target = branches ? branch_target(code, from, i) : rip_target(code, from, i);
     distance = (intptr_t)(target - (to + i->length));
     narrow = (int32_t)distance;
     if (narrow != distance)
-        return refuse(f, "what it begins with is too far from its other place");
-    memcpy(bytes + i->displacement_at, &narrow, sizeof narrow);
+        return -ERANGE;
+    memcpy(bytes + (branches ? i->immediate_at : i->displacement_at), &narrow, sizeof narrow);
+    return 0;
+}
+
+/* One instruction at `at`, to the same place in `to`. */
+static int move(struct function *f, size_t at, const struct instruction *i, uintptr_t to,
+                uint8_t *bytes)
+{
+    int error;
+
+    if (instruction_flow(i) != FLOW_NEXT || i->odd)
+        return refuse(f, "it does not begin with instructions that may run elsewhere");
+    error = displace_one(f->code + at, f->start + at, to, i, bytes);
+    if (error)
+        return refuse(f, error == -ERANGE ? "what it begins with is too far from its other place"
+                                          : "it begins with an operand of 32 bits");
     return 0;
 }
 

@@ -24,8 +24,7 @@
 #ifndef RIMF_DISPLACE_H
 #define RIMF_DISPLACE_H
 
-#include <stddef.h>
-#include <stdint.h>
+#include "rimf/x86/decode.h"
 
 #define DISPLACE_JUMP 5                        /* e9 rel32 */
 #define DISPLACE_MAX (DISPLACE_JUMP - 1 + 15) /* the last instruction begins inside the jump */
@@ -45,6 +44,11 @@ int displace(const uint8_t *code, size_t size, uintptr_t start, uintptr_t to,
  * not looked at again. */
 int displace_again(const uint8_t *code, size_t size, uintptr_t start, uintptr_t to,
                    struct displaced *out, const char **why);
+
+/* One instruction that is at `from`, and can be read at `code`, into `bytes` for the address `to`: an operand
+ * relative to RIP and a branch of four bytes lead where they led.  0; -ENOTSUP: another branch, or an operand
+ * of 32 bits; -ERANGE: too far. */
+int displace_one(const uint8_t *code, uintptr_t from, uintptr_t to, const struct instruction *, uint8_t *bytes);
 
 /* e9 rel32 at `from`; 0, or -ERANGE. */
 int displace_jump(uint8_t jump[DISPLACE_JUMP], uintptr_t from, uintptr_t to);

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * random_programs.c SEED ROUNDS: gives the switches of a generated program (random_programs.py) random
- * values and calls its functions, before, after and between commits, a line a call.
+ * random_programs.c SEED ROUNDS [1 when the units are C++]: gives the switches of a generated program
+ * (random_programs.py) random values and calls its functions, before, after and between commits, a line a call.
  *
  * Compiled with -DMULTIVERSE=0 it does the same without a commit, and says what is allowed: one result
  * when all switches have the values of the last commit, and between commits one for each way in which
  * some switches still have their committed value and others the new one; certain constants have the
  * committed one.
  */
+#include <dlfcn.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,11 +16,13 @@
 
 #include "random_programs.h"
 #if MULTIVERSE
+#include <errno.h>
 #include <multiverse.h>
 #endif
 
 static uint64_t state;
 static int64_t committed[MAX_SWITCHES], now[MAX_SWITCHES];
+static int is_open; /* the library that is opened at run time */
 
 static uint64_t next(void)
 {
@@ -39,7 +42,7 @@ static void new_values(void)
         const struct a_switch *s = &switches[i];
         int64_t value = s->candidates[next() % s->n_candidates];
 
-        if (next() % 4 == 0 && !s->is_bool)
+        if (next() % 4 == 0 && s->has_any_value)
             value = (int64_t)next();
         if (next() % 4)
             put(i, now[i] = value);
@@ -76,6 +79,9 @@ static int has_to_bind(const struct a_function *f)
         const struct a_switch *s = &switches[f->switches[i]];
         unsigned k = 0;
 
+        if (s->binds && multiverse_is_committed(s->at) != 1 &&
+            multiverse_info_fn(s->at)->error != ERANGE) /* no call reaches another object from here */
+            printf(" %u", f->switches[i]);
         while (k < s->n_domain && !is_in(s->domain[k], s))
             k++;
         if (s->n_domain && k == s->n_domain)
@@ -89,7 +95,11 @@ static int has_to_bind(const struct a_function *f)
 static void settled(const char *phase, int is_committed)
 {
     for (unsigned i = 0; i < n_functions; i++) {
-        print(phase, &functions[i], next() % 100);
+        uint64_t argument = next() % 100;
+
+        if (!functions[i].call)
+            continue;
+        print(phase, &functions[i], argument);
 #if MULTIVERSE
         if (is_committed && has_to_bind(&functions[i]) &&
             multiverse_is_committed((void *)functions[i].function) != 1)
@@ -119,7 +129,7 @@ static void unsettled(const char *phase)
         const struct a_function *f = &functions[i];
         uint64_t argument = next() % 100;
 
-        if (!f->is_leaf || f->n_switches > 4)
+        if (!f->call || !f->is_leaf || f->n_switches > 4)
             continue;
 #if MULTIVERSE
         print(phase, f, argument);
@@ -148,14 +158,79 @@ static void check(int result)
     }
 }
 
+/* Opens or closes the library. */
+static void open_or_close(const char *program)
+{
+    static void *library;
+    char name[4096];
+
+    snprintf(name, sizeof name, "%s-opened.so", program);
+    if (library)
+        check(-dlclose(library)), library = NULL;
+    else
+        library = dlopen(name, RTLD_NOW);
+    is_open = library != NULL;
+    for (unsigned i = 0; i < n_functions; i++) {
+        struct a_function *f = &functions[i];
+
+        if (!f->is_opened)
+            continue;
+        snprintf(name, sizeof name, "call_%s", f->name);
+        f->call = is_open ? (uint64_t (*)(uint64_t))dlsym(library, name) : NULL;
+        f->function = is_open ? (uint64_t (*)(uint64_t))dlsym(library, f->name) : NULL;
+    }
+}
+
+#if MULTIVERSE
+static unsigned loads[MAX_SWITCHES];
+static int is_cxx;
+
+static void count_loads(const struct multiverse_info_fn *info, void *cookie)
+{
+    (void)cookie;
+    for (unsigned i = 0; i < n_switches; i++)
+        loads[i] += info->function == switches[i].at && info->error == ENOTSUP;
+}
+
+/* A constant is generic, and said to be so once, when clang's code loads it.  (Of C++ any unit may have the copy.) */
+static void check_loads(void)
+{
+    for (unsigned i = 0; i < n_switches && !is_cxx; i++) {
+        if (loads[i] != (switches[i].is_loaded || (is_open && switches[i].is_loaded_by_opened)))
+            printf("constant %u: said to be loaded %u times\n", i, loads[i]);
+    }
+}
+#endif
+
 static void commit(void)
 {
 #if MULTIVERSE
+    memset(loads, 0, sizeof loads);
     check(multiverse_commit());
-#else
-    check(0);
+    check_loads();
 #endif
     memcpy(committed, now, sizeof now);
+}
+
+/* Commits or reverts a part. */
+static void commit_some(void)
+{
+    unsigned how = next() % 4, one = (unsigned)(next() % n_switches), function = (unsigned)(next() % n_functions);
+
+#if MULTIVERSE
+    void *at = switches[one].at, *point = (void *)functions[function].function;
+
+    if (how < 2 && multiverse_info_var(at)) /* clang's plugin ignores members */
+        check(multiverse_commit_refs(at));
+    if (how == 2 && point)
+        check(multiverse_commit_fn(point));
+    if (how == 3 && point)
+        check(multiverse_revert_fn(point));
+#else
+    (void)function;
+    if (how < 2 && switches[one].is_certain) /* a switch's value of before may be in a variant for others */
+        committed[one] = now[one];
+#endif
 }
 
 int main(int argc, char **argv)
@@ -170,22 +245,22 @@ int main(int argc, char **argv)
         if (switches[i].is_tracked && multiverse_info_var(switches[i].at))
             check(multiverse_bind(switches[i].at, 1));
 #endif
+#if MULTIVERSE
+    is_cxx = argc > 3 && argv[3][0] == '1';
+    multiverse_on_miss(count_loads, NULL);
+#endif
     settled("before", 0);
     for (unsigned round = 0; round < rounds; round++) {
-        unsigned one = (unsigned)(next() % n_switches);
-
+        if (next() % 3 == 0) {
+            open_or_close(argv[0]);
+            settled("opened", 0);
+        }
         new_values();
         commit();
         settled("after", 1);
         new_values();
         unsettled("between");
-#if MULTIVERSE
-        if (multiverse_info_var(switches[one].at)) /* clang's plugin ignores members */
-            check(multiverse_commit_refs(switches[one].at));
-#else
-        if (switches[one].is_certain) /* a switch's value of before may be in a variant for others */
-            committed[one] = now[one];
-#endif
+        commit_some();
         unsettled("refs");
         commit();
         settled("again", 1);

@@ -23,7 +23,7 @@ from support import check
 PLAIN = ["hey Ada", "Good morning, Ada.", "Good morning, Ada.", "hey Ada"]
 # Every command of README.md, and who runs it.
 COMMANDS = {
-    "slow": ["mvld try clang --version", "mvld enable clang", "mvld status", "mvld disable clang", "mvld-restore --all",
+    "slow": ["mvld try clang --version", "mvld enable --by set-interp clang", "mvld status", "mvld disable clang", "mvld-restore --all",
              "mvld run --pass direct-calls -- sqlite3"],
     "own": ["gcc -O2 -fplugin=build/gcc-plugin/multiverse.so -Iinclude hello.c -o hello -Lbuild/passes/multiverse "
             "-lmultiverse -Wl,-rpath,$PWD/build/passes/multiverse", "./hello", "build/tools/mvld show hello",

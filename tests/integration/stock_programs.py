@@ -132,7 +132,8 @@ def parse():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--passes", action="append", metavar="NAME,...",
                         help="a pipeline for every program; several times: one run each. "
-                        "With the word snapshot, programs start from snapshots")
+                        "With the word snapshot, programs start from snapshots; with the word run, "
+                        "`mvld run' starts a case's programs")
     parser.add_argument("--all-passes", action="store_true",
                         help="no pass, each pass of the build, what is used together, and from snapshots")
     parser.add_argument("--full", action="store_true", help="all cases, not only the cheap ones")

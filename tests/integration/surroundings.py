@@ -147,7 +147,7 @@ def layers(folder):
     shutil.copytree(folder / "image" / "cache" / "mvld" / "analysis", "/var/cache/mvld/analysis")
     check(not private.applied(place / "tool", on_miss=True) and not private.snapshots(), "on noexec")
     mounted("-o", "remount,exec", private.folder)
-    mounted("-o", "remount,ro", place)
+    mounted("-o", "remount,bind,ro", place)
     check(not private.applied(place / "tool", on_miss=True) and private.applied(place / "tool"), "a cache of its own")
 
 

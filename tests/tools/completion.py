@@ -48,6 +48,7 @@ for subcommand in subcommands:
     equal(options - completed(subcommand, "--"), set(), f"options of {subcommand} that are not offered")
 equal({"list", "verify", "prune"} - completed("cache", ""), set(), "what cache does")
 check("count" in completed("run", "--pass", ""), "the names of passes")
+equal({"wrapper", "unit", "set-interp"} - completed("enable", "--by", ""), set(), "the ways of enable")
 check("cat" in completed("run", "ca"), "programs")
 with scratch() as folder:
     (Path(folder) / "one.conf").write_text("")

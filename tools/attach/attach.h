@@ -57,7 +57,9 @@ int attach_is_writable(const struct attach *, uint64_t address, size_t size);
 int attach_check(struct attach *);
 
 /* ---- objects.c */
-/* Lists the objects, and finds the two places in libc.  0, or -1. */
+/* Lists the objects.  0, or -1. */
+int attach_objects(struct attach *);
+/* The same, and finds the two places in libc. */
 int attach_list(struct attach *);
 /* The address of a function of an object, or 0. */
 uint64_t attach_function(const struct attach *, const struct attach_object *, const char *name);

@@ -175,9 +175,8 @@ static void find_places(struct attach *a, const struct attach_object *object)
     elf_file_close(&file);
 }
 
-int attach_list(struct attach *a)
+int attach_objects(struct attach *a)
 {
-    const struct attach_object *libc;
     struct r_debug debug;
     struct link_map map;
     uint64_t at, next;
@@ -192,6 +191,15 @@ int attach_list(struct attach *a)
                 add_object(a, read_string(a, (uint64_t)map.l_name), map.l_addr, (uint64_t)map.l_ld);
         }
     }
+    return 0;
+}
+
+int attach_list(struct attach *a)
+{
+    const struct attach_object *libc;
+
+    if (attach_objects(a))
+        return -1;
     libc = attach_named(a, "libc.so");
     if (!libc)
         libc = attach_named(a, "libc.musl-x86_64.so"); /* Alpine's name for it */

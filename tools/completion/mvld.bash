@@ -12,6 +12,7 @@ _mvld()
         help=$("$1" "${COMP_WORDS[1]}" --help 2>/dev/null)
         case $(sed -n "s/^  $before \([A-Z]*\).*/\1/p" <<<"$help") in
         PASS) candidates=$("$1" passes 2>/dev/null | sed -n 's/^\([a-z-]*\): .*/\1/p') ;;
+        WAY) candidates="wrapper unit set-interp" ;;
         PROGRAM) mapfile -t COMPREPLY < <(compgen -c -- "$current") ;;
         ?*) ;;
         *)

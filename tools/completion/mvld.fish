@@ -14,6 +14,8 @@ function __mvld_complete
     switch (printf '%s\n' $help | sed -n "s/^  $words[-1] \([A-Z]*\).*/\1/p")
         case PASS
             $mvld passes 2>/dev/null | sed -n 's/^\([a-z-]*\): .*/\1/p'
+        case WAY
+            printf '%s\n' wrapper unit set-interp
         case PROGRAM
             __fish_complete_command
         case '?*' # a file, or a word that only the user knows

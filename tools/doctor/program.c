@@ -85,13 +85,13 @@ static int open_in(struct cached *c, char **path, const char *folder, const char
     return 0;
 }
 
-/* The one that a start looks for is called after the program, the plan and the way that it is started
- * (loader/store/folder.c); root's comes first. */
+/* The one that a start looks for is called after the program and the plan (loader/store/folder.c); root's comes
+ * first. */
 static void report_snapshot(struct report *r, const struct program *p, const struct pipeline *plan, const char *remedy)
 {
     size_t n = pipeline_in_snapshot(plan);
-    char *key = must_print("%016lx-%016lx%s", (unsigned long)rimf_hash(p->path, strlen(p->path)),
-                           (unsigned long)pipeline_fingerprint(plan, n), p->kind == PROGRAM_OURS ? "" : "-direct");
+    char *key = must_print("%016lx-%016lx", (unsigned long)rimf_hash(p->path, strlen(p->path)),
+                           (unsigned long)pipeline_fingerprint(plan, n));
     enum finding_state missing = p->kind == PROGRAM_OURS ? FINDING_PROBLEM : FINDING_ABSENT;
     char users[4096], *path;
     const char *wrong;

@@ -6,6 +6,9 @@
 #define ENABLE_H
 
 #include "tools/changes/changes.h"
+#include "tools/common/tools.h"
+
+#include <sys/types.h>
 
 /* ---- ways.c: in which ways a program is started under mvld from now on ----------------------- */
 
@@ -75,5 +78,9 @@ int enable_run(const struct way *, const char *const *words, char **said);
 char *enable_config_folder(void);
 /* Runs `mvld config`, which makes config.cache.  Returns its exit code. */
 int enable_make_config(void);
+
+/* ---- process.c */
+/* `mvld status -p': on standard output, or with JSON. */
+int status_of_process(pid_t, struct json *);
 
 #endif

@@ -13,13 +13,14 @@
 #include <unistd.h>
 
 static const char status_usage[] =
-    "Usage: mvld status [--json] [PROGRAM...]\n"
+    "Usage: mvld status [--json] [PROGRAM... | -p PID...]\n"
     "\n"
     "Lists the programs that were enabled or changed by set-interp: in which way they start under\n"
     "mvld, whether their snapshot is applied, and the command that mends what is not as it should be;\n"
     "then other programs' snapshots that no start takes or that analyses have come for.  Each program\n"
     "is started as far as that shows; nothing of it runs.\n"
     "\n"
+    "  -p PID  instead, what mvld did in this process, which goes on; again for more\n"
     "  --json  as JSON\n"
     "  --help  this text\n"
     "\n"
@@ -186,13 +187,33 @@ int tool_status(int argc, char **argv)
     static const struct option options[] = {{"json", no_argument, NULL, 'j'}, {"help", no_argument, NULL, 'h'}, {0}};
     struct json j = {.to = stdout};
     int json = 0, status = TOOL_OK, c;
+    pid_t *pids = NULL;
+    size_t n_pids = 0;
+    char *end;
 
-    while ((c = getopt_long(argc, argv, "h", options, NULL)) != -1) {
+    while ((c = getopt_long(argc, argv, "p:h", options, NULL)) != -1) {
         switch (c) {
+        case 'p':
+            pids = must_grow(pids, n_pids + 1, sizeof *pids);
+            pids[n_pids++] = (pid_t)strtol(optarg, &end, 10);
+            if (!*end && pids[n_pids - 1] > 0)
+                break;
+            complain("status", "no process has the number %s", optarg);
+            return TOOL_USAGE;
         case 'j': json = 1; break;
         case 'h': fputs(status_usage, stdout); return TOOL_OK;
         default: return TOOL_USAGE;
         }
+    }
+    if (n_pids) {
+        if (json)
+            json_begin(&j, NULL, '[');
+        for (size_t i = 0; i < n_pids; i++)
+            status |= status_of_process(pids[i], json ? &j : NULL);
+        if (json)
+            json_end(&j, ']');
+        free(pids);
+        return status;
     }
     char *record = changes_path("");
     struct changes rows = {0};

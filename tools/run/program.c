@@ -42,8 +42,7 @@ static char *find_file(const char *name)
 
     if (strchr(name, '/')) {
         errno = try_file(name);
-        /* The host loader must not take it for one of its options. */
-        return errno ? NULL : must_print("%s%s", *name == '-' ? "./" : "", name);
+        return errno ? NULL : must_print("%s", name);
     }
     path = path ? path : "/bin:/usr/bin";
     for (const char *end; *name; path = end + 1) {
@@ -92,22 +91,34 @@ static void read_script(struct program *p, const char *head, size_t size)
     p->kind = n ? PROGRAM_SCRIPT : PROGRAM_UNKNOWN;
 }
 
-static void find_build_id(struct program *p, const unsigned char *notes, size_t size)
+const unsigned char *program_note(const unsigned char *notes, size_t size, const char *name, uint32_t type,
+                                  size_t *desc_size)
 {
+    size_t name_size = strlen(name) + 1;
     Elf64_Nhdr note;
+
     for (size_t at = 0; size - at >= sizeof note;) {
         memcpy(&note, notes + at, sizeof note);
         uint64_t desc = at + sizeof note + ((note.n_namesz + 3ull) & ~3ull);
         uint64_t next = desc + ((note.n_descsz + 3ull) & ~3ull);
         if (next > size)
-            return;
-        if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 &&
-            !memcmp(notes + at + sizeof note, "GNU", 4) && note.n_descsz <= sizeof p->build_id) {
-            memcpy(p->build_id, notes + desc, note.n_descsz);
-            p->build_id_size = note.n_descsz;
-            return;
-        }
+            return NULL;
+        *desc_size = note.n_descsz;
+        if (note.n_type == type && note.n_namesz == name_size && !memcmp(notes + at + sizeof note, name, name_size))
+            return notes + desc;
         at = next;
+    }
+    return NULL;
+}
+
+static void find_build_id(struct program *p, const unsigned char *notes, size_t size)
+{
+    size_t n;
+    const unsigned char *id = program_note(notes, size, "GNU", NT_GNU_BUILD_ID, &n);
+
+    if (id && n <= sizeof p->build_id) {
+        memcpy(p->build_id, id, n);
+        p->build_id_size = n;
     }
 }
 

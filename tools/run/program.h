@@ -39,6 +39,9 @@ int program_open_to_run(struct program *, const char *path);
 /* `path` becomes the name that the kernel gives the file (/proc/self/exe), links followed: by
  * that one the host loader finds $ORIGIN when the kernel starts it. */
 void program_follow(struct program *);
+/* The descriptor of a note in a PT_NOTE (of alignment 4) that was read, or NULL. */
+const unsigned char *program_note(const unsigned char *notes, size_t size, const char *name, uint32_t type,
+                                  size_t *desc_size);
 /* Why passes cannot run in it, as a phrase; NULL when they can. */
 const char *program_objection(const struct program *);
 

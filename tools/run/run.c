@@ -9,6 +9,8 @@
 #include "tools/common/elf_file.h"
 #include "tools/common/paths.h"
 #include "loader/manager/pipeline.h"
+#include "tools/run/children.h"
+#include "tools/run/itself.h"
 #include "tools/run/program.h"
 #include "tools/run/request.h"
 #include "tools/common/tools.h"
@@ -26,13 +28,16 @@ enum { CANNOT_EXECUTE = 126, NOT_FOUND = 127 };
 static const char run_usage[] =
     "Usage: mvld run [OPTION...] [--] PROGRAM [ARGUMENT...]\n"
     "\n"
-    "Runs PROGRAM, found as a shell finds it, under ld-mvld.so.1.  Of a script the\n"
-    "interpreter (#!) runs under mvld.  Static executables, programs with set-id bits\n"
-    "or capabilities, those that may not be read, and programs for another loader are\n"
-    "started plainly, which is said on standard error.\n"
+    "Runs PROGRAM, found as a shell finds it, under ld-mvld.so.1: its own file, unchanged.\n"
+    "Of a script the interpreter (#!) runs under mvld.  Static executables, programs with\n"
+    "set-id bits or capabilities, those that may not be read, and programs for another\n"
+    "loader are started plainly, which is said on standard error.\n"
     "\n" REQUEST_USAGE
     "  --argv0 NAME         the program's argv[0]\n"
     "  --loader FILE        instead of the installed ld-mvld.so.1\n"
+    "  --direct             run the loader, which loads PROGRAM: without ptrace\n"
+    "  --children           also what PROGRAM starts, and so on: in a mount namespace in which\n"
+    "                       the loader stands in the place of the machine's\n"
     "  --help               this text\n"
     "\n"
     "The options reach the program as MVLD_TUNABLES, MVLD_CONFIG and MVLD_DEBUG, and\n"
@@ -61,6 +66,7 @@ static const char build_usage[] =
     REQUEST_USAGE
     "  --argv0 NAME         the program's argv[0]\n"
     "  --loader FILE        instead of the installed ld-mvld.so.1\n"
+    "  --direct             for starts with `mvld run --direct'\n"
     "  --help               this text\n"
     "\n"
     "Exit code: 0, with --run that of PROGRAM; 1 when there is no snapshot, with the reason on\n"
@@ -71,7 +77,11 @@ static const char build_usage[] =
 struct command {
     const char *name; /* of the subcommand */
     const char *snapshot; /* of `mvld build`: MVLD_SNAPSHOT */
-    char **argv; /* argv[first] is argv[0] of the program */
+    int direct;  /* the loader is started, and loads the program */
+    int children; /* programs that descend from it start under mvld, too */
+    const char *file; /* what the user means, and its arguments */
+    char **asked;
+    char **argv; /* argv[first] is argv[0] of the program: of a script, its interpreter */
     size_t first;
 };
 
@@ -90,6 +100,7 @@ static int resolve(struct program *p, struct command *c, const char *name)
         complain(c->name, "%s: %s", name, strerror(error));
         return error == ENOENT ? NOT_FOUND : CANNOT_EXECUTE;
     }
+    c->file = path;
     for (int depth = 0;; depth++) {
         if (program_open_to_run(p, path)) {
             complain(c->name, "%s: %s", path, strerror(errno));
@@ -166,9 +177,10 @@ static void put_loader(const struct program *p, struct command *c, const char *l
 {
     const char *argv0 = c->argv[c->first];
     char *path = takes_argv0(p) ? realpath(p->path, NULL) : NULL;
+    const char *option = *p->path == '-' ? "./" : ""; /* it is no option of the loader's */
     int followed = path && strcmp(path, p->path);
 
-    c->argv[c->first] = path ? path : p->path;
+    c->argv[c->first] = path ? path : must_print("%s%s", option, p->path);
     if (path && (followed || strcmp(argv0, path))) {
         put_in_front(c, argv0);
         put_in_front(c, "--argv0");
@@ -182,22 +194,29 @@ static void put_loader(const struct program *p, struct command *c, const char *l
 
 static int start(const struct program *p, struct command *c, const char *loader)
 {
-    const char *file = p->path;
+    const char *file = c->file, *off = getenv("MVLD"), *why = NULL;
+    int must = c->snapshot && strcmp(c->snapshot, "run") != 0;
 
     if (c->snapshot) {
         int writes = strcmp(c->snapshot, "check") != 0;
         if (writes)
             cache_keep_within(c->name, cache_bound(c->name), INT64_MAX); /* and said, when it cannot be */
         setenv("MVLD_SNAPSHOT", c->snapshot, 1);
-        if (writes && strcmp(c->snapshot, "run") != 0)
+        if (writes && must)
             progress("writing the snapshot of %s\n", p->path);
     }
-    if (p->kind == PROGRAM_PLAIN) {
-        put_loader(p, c, loader);
-        file = loader;
-    }
     fflush(stdout);
-    execv(file, c->argv + c->first);
+    if (c->children && (why = children_enter(loader)))
+        complain(c->name, "what descends from %s is started without mvld: %s", p->path, why);
+    int in_place = c->children && !why; /* the kernel takes our loader for the machine's */
+    if (in_place || p->kind != PROGRAM_PLAIN || (off && !strcmp(off, "off"))) {
+        execv(file, c->asked);
+    } else if (c->direct || (why = execute_itself(loader, file, c->asked, must))) {
+        if (why)
+            complain(c->name, "%s: started as with --direct: %s", p->path, why);
+        put_loader(p, c, loader);
+        execv(file = loader, c->argv + c->first);
+    }
     complain(c->name, "%s: %s", file, strerror(errno));
     return CANNOT_EXECUTE;
 }
@@ -207,9 +226,10 @@ static int run(const struct command *blank, const char *usage, int argc, char **
     const struct option options[] = {REQUEST_OPTIONS,
                                      {"argv0", required_argument, NULL, '0'},
                                      {"loader", required_argument, NULL, 'l'},
+                                     {"direct", no_argument, NULL, 'D'},
                                      {"help", no_argument, NULL, 'h'},
-                                     {blank->snapshot ? "run" : NULL, no_argument, NULL, 'r'},
-                                     {"ready", no_argument, NULL, 'y'},
+                                     {blank->snapshot ? "run" : "children", no_argument, NULL, blank->snapshot ? 'r' : 'C'},
+                                     {blank->snapshot ? "ready" : NULL, no_argument, NULL, 'y'},
                                      {"check", no_argument, NULL, 'k'},
                                      {0}};
     struct command command = *blank;
@@ -222,6 +242,8 @@ static int run(const struct command *blank, const char *usage, int argc, char **
         switch (c) {
         case '0': argv0 = optarg; break;
         case 'l': loader = optarg; break;
+        case 'D': command.direct = 1; break;
+        case 'C': command.children = 1; break;
         case 'h': fputs(usage, stdout); return TOOL_OK;
         case 'r': command.snapshot = "run"; break;
         case 'y': command.snapshot = "ready"; break;
@@ -231,6 +253,10 @@ static int run(const struct command *blank, const char *usage, int argc, char **
                 return TOOL_USAGE;
         }
     }
+    if (command.direct && command.children) {
+        complain(command.name, "--direct and --children exclude each other");
+        return TOOL_USAGE;
+    }
     if (optind == argc) {
         fputs(usage, stderr);
         return TOOL_USAGE;
@@ -239,11 +265,15 @@ static int run(const struct command *blank, const char *usage, int argc, char **
     command.first = 2 * MOST_SCRIPTS + 5;
     command.argv = must_alloc(command.first + n + 1, sizeof(char *));
     memcpy(command.argv + command.first, argv + optind, n * sizeof(char *));
+    command.asked = argv + optind;
     status = resolve(&p, &command, argv[optind]);
     if (status)
         return status;
-    if (argv0)
+    if (argv0) {
         command.argv[command.first] = (char *)argv0;
+        command.asked = command.argv + command.first; /* the kernel has no argv[0] of a script's interpreter */
+        command.file = p.path;
+    }
     config_remind(command.name);
     status = program_objection(&p) ? 0 : check_plan(&r, &p, &command);
     if (!status)

@@ -233,7 +233,7 @@ const char *prepare_ways(struct try_runs *r, const char *scratch, char **argv)
     }
     if (!wrapper)
         add_snapshot(r, "mvld run, direct-calls", "mvld run --pass direct-calls -- ", "direct-calls", argv,
-                     command_of(argv, (const char *const[]){mvld, "run", "--", NULL}), scratch, &here);
+                     command_of(argv, (const char *const[]){mvld, "run", "--", NULL}), second_cache(scratch), &here);
     free(analyses);
     free(real);
     return NULL;

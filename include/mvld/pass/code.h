@@ -71,4 +71,27 @@ struct mvld_instruction {
                        * the function, all of it. */
 };
 
+/* A function in code that a pass adds (code_add).  `frame` is what DWARF calls call frame instructions, as behind
+ * `.cfi_startproc`: at its first byte the CFA is %rsp + 8, and the return address lies at CFA - 8.  The code
+ * alignment factor is 1, the data alignment factor -8.  What needs expressions is not understood.
+ *
+ *     push %rbp               {0x41, 0x0e, 16, 0x86, 2,     behind 1 byte: CFA = %rsp + 16, %rbp at CFA - 16
+ *     mov  %rsp, %rbp          0x43, 0x0d, 6}               3 bytes on: CFA = %rbp + 16
+ *
+ * None: it never moves %rsp. */
+struct mvld_new_function {
+    const char *name;
+    uint32_t offset, size; /* bytes, in the code */
+    const uint8_t *frame;
+    size_t frame_size;     /* bytes, at most MVLD_FRAME_MAX */
+};
+#define MVLD_FRAME_MAX 255u
+#define MVLD_FUNCTIONS_MAX 65536u /* of a code_add */
+
+/* Code of a pass that runs in front of an instruction (code_splice): a function of the C ABI, in any thread, in
+ * signal handlers, at any time.  It calls nothing but code of the pass, and uses general registers alone
+ * (-mgeneral-regs-only); the stack may be aligned to 8 bytes only. */
+typedef void mvld_splice_code(void *cookie);
+#define MVLD_SPLICES_MAX 4096u /* places, of one pass at a time */
+
 #endif

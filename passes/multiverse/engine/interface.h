@@ -24,7 +24,9 @@
 #include "multiverse.h"
 
 #define MV_NOTE_LIBRARY 2u /* n_type; the name is MULTIVERSE_NOTE_NAME */
-#define MV_LINK_ABI 3u
+#define MV_LINK_ABI 3 /* also in assembly, as text: */
+#define MV_TEXT_OF(number) #number
+#define MV_TEXT(number) MV_TEXT_OF(number)
 
 struct mv_engine;
 struct mv_switch;

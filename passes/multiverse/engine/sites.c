@@ -122,11 +122,11 @@ static struct mv_point *callee_of(struct mv_engine *engine, struct mv_unit *unit
     return NULL;
 }
 
-/* Whom the descriptor names: the field leads to the function, or to a slot that holds its address.
- * 0: to neither. */
-static uintptr_t named_by(struct mv_unit *unit, uintptr_t at)
+/* Whom the descriptor names: the field leads to the function, in a kernel's module also to another object's, or
+ * to a slot that holds its address.  0: to neither. */
+static uintptr_t named_by(const struct mv_engine *engine, struct mv_unit *unit, uintptr_t at)
 {
-    if (mv_holds(unit->object, &unit->code, at, 1, PROT_READ | PROT_EXEC))
+    if (mv_holds(unit->object, &unit->code, at, 1, PROT_READ | PROT_EXEC) || mv_table_get(&engine->points, at))
         return at;
     if (at % 8 || !mv_holds(unit->object, &unit->data, at, 8, PROT_READ))
         return 0;
@@ -195,7 +195,7 @@ static int read_site(struct mv_engine *engine, struct mv_unit *unit,
         refuse_site(engine, unit, address, "it lies more than 4 GiB into the object");
         return 0;
     }
-    named = named_by(unit, field);
+    named = named_by(engine, unit, field);
     site->address = address;
     if (!place_site(engine, unit, room, site, &decoded)) {
         if (!named || lead(engine, named))

@@ -32,7 +32,7 @@ __asm__(".pushsection .note.multiverse.library,\"" NOTE_FLAGS "\",@note\n"
         ".long 2f - 1f, 4f - 3f, 2\n"
         "1: .asciz \"Multiverse\"\n"
         "2: .balign 4\n"
-        "3: .long 2\n"
+        "3: .long " MV_TEXT(MV_LINK_ABI) "\n"
         ".long engine_link - .\n"
         "4: .balign 4\n"
         ".popsection\n");

@@ -15,7 +15,7 @@
  *
  * with a tab between fields and a newline behind each line.  Values are 64 bits in hexadecimal.  Without an
  * ADDRESS everything is committed or reverted.  When a function is refused, or any commit fails, the switches
- * have their old values again and were committed with them.
+ * have their old values again, and functions are bound by these, or not bound, as they were.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -91,6 +91,12 @@ static void say_item(void *cookie, const struct mv_item *item)
 struct write {
     const struct multiverse_info_var *var;
     uint64_t value, before;
+    int was_bound; /* some function that asks the switch */
+};
+
+struct writes {
+    struct write at[SWITCHES_MAX];
+    int n;
 };
 
 static void store_value(void *to, unsigned width, uint64_t value)
@@ -111,38 +117,43 @@ static uint64_t load_value(const void *from, unsigned width)
     return value;
 }
 
-/* ADDRESS=VALUE…  How many; or -1, and the library's error says why. */
-static int parse_writes(const char *text, struct write *writes)
+/* ADDRESS=VALUE…  0, or -1; the library's error may say why. */
+static int parse_writes(const char *text, struct writes *writes)
 {
-    int n = 0;
-
-    for (char *end; *text; text = end, n++) {
-        struct write *w = &writes[n];
+    for (char *end; *text; text = end, writes->n++) {
+        struct write *w = &writes->at[writes->n];
         uintptr_t address = strtoul(text, &end, 16);
 
-        if (n == SWITCHES_MAX || end == text || *end != '=')
+        if (writes->n == SWITCHES_MAX || end == text || *end != '=')
             return -1;
         text = end + 1;
         w->value = strtoul(text, &end, 16);
-        if (end == text)
-            return -1;
         w->var = multiverse_info_var((void *)address);
-        if (!w->var)
+        if (end == text || !w->var)
             return -1;
+        w->before = load_value(w->var->location, w->var->width);
         end += strspn(end, " ");
     }
-    return n;
+    return 0;
+}
+
+static void see_bound(void *cookie, const struct mv_item *item)
+{
+    struct writes *writes = cookie;
+
+    for (size_t i = 0; item->fn && item->fn->active && i < item->n_guards; i++)
+        for (int k = 0; k < writes->n; k++)
+            writes->at[k].was_bound |=
+                item->guards[i] && item->guards[i]->address == (uintptr_t)writes->at[k].var->location;
 }
 
 /* Does it for each switch, or for all.  0, or -1: it failed, or functions were refused. */
-static int apply_to(const struct write *writes, int n, int (*refs)(void *), int (*all)(void),
-                    struct multiverse_status *sum)
+static int apply_to(const struct writes *writes, int (*refs)(void *), int (*all)(void), struct multiverse_status *sum)
 {
-    memset(sum, 0, sizeof *sum);
-    for (int i = 0; i < n || (!n && !i); i++) {
+    for (int i = 0; i < writes->n || (!writes->n && !i); i++) {
         const struct multiverse_status *status;
 
-        if ((n ? refs(writes[i].var->location) : all()) < 0)
+        if ((writes->n ? refs(writes->at[i].var->location) : all()) < 0)
             return -1;
         status = multiverse_status();
         sum->n_changed += status->n_changed;
@@ -153,32 +164,35 @@ static int apply_to(const struct write *writes, int n, int (*refs)(void *), int 
     return sum->n_refused ? -1 : 0;
 }
 
+static void take_back(const struct writes *writes)
+{
+    for (int i = writes->n; i-- > 0;)
+        store_value(writes->at[i].var->location, writes->at[i].var->width, writes->at[i].before);
+    for (int i = 0; i < writes->n; i++)
+        (writes->at[i].was_bound ? multiverse_commit_refs : multiverse_revert_refs)(writes->at[i].var->location);
+}
+
 static int write_and_apply(const char *text, int (*refs)(void *), int (*all)(void), struct answer *answer)
 {
-    struct write writes[SWITCHES_MAX];
+    struct writes writes = {.n = 0};
     struct multiverse_status sum = {0, 0, 0, 0};
-    int n = parse_writes(text, writes), result;
 
-    if (n < 0) {
+    if (parse_writes(text, &writes) || mv_each(see_bound, &writes)) {
         say(answer, "%s", *multiverse_error() ? multiverse_error() : "the request is not understood");
         return -EINVAL;
     }
-    for (int i = 0; i < n; i++) {
-        writes[i].before = load_value(writes[i].var->location, writes[i].var->width);
-        store_value(writes[i].var->location, writes[i].var->width, writes[i].value);
-    }
-    result = all ? apply_to(writes, n, refs, all, &sum) : 0;
-    if (!result) {
+    for (int i = 0; i < writes.n; i++)
+        store_value(writes.at[i].var->location, writes.at[i].var->width, writes.at[i].value);
+    if (!all || !apply_to(&writes, refs, all, &sum)) {
         say(answer, "%zu\t%zu\t%zu\t%zu\n%s", sum.n_changed, sum.n_unchanged, sum.n_generic, sum.n_refused,
-            multiverse_report());
+            all ? multiverse_report() : "");
         return 0;
     }
+    int err = sum.n_refused ? EBUSY : errno;
+
     say(answer, "%s", sum.n_refused ? multiverse_report() : multiverse_error());
-    for (int i = n; i-- > 0;)
-        store_value(writes[i].var->location, writes[i].var->width, writes[i].before);
-    if (n)
-        apply_to(writes, n, refs, all, &sum);
-    return sum.n_refused ? -EBUSY : -errno;
+    take_back(&writes);
+    return -err;
 }
 
 /* 0, and the answer; or negative errno and a sentence.  -ENOSPC: the answer is longer than `size`. */

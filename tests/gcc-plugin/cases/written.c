@@ -28,6 +28,8 @@ MV int unsigned_constant(int x) { return s == 0xffffffffu ? x : 2 * x; }
 MV int cast(int x) { return (uint8_t)c == 200 ? x : 2 * x; }
 MV int between(int x) { return u >= 7 && u <= 9 ? x : 2 * x; }
 MV int at_the_end(int x) { return u >= 0xfffffffeu ? x : 2 * x; }
+MV int turned(int x) { return u - 5u != 4014762853l ? x : 2 * x; } /* the smallest values become the largest */
+MV int turned_switch(int x) { switch ((int64_t)(u - 5u)) { case 4014762853l: return 2 * x; } return x; }
 MV int shifted(int x) { return l - 3 == 4 ? x : 2 * x; }
 MV int letters(int x) { switch (o) { case 'a' ... 'c': return x; case 'x': return x + 1; } return 2 * x; }
 MV int dense(int x)
@@ -66,6 +68,8 @@ int main(void)
     HAS(c, cast, -56);
     HAS(u, between, 7, 8, 9);
     HAS(u, at_the_end, 0xfffffffd, 0xfffffffe, 0xffffffff);
+    HAS(u, turned, 4, 5, 4014762857, 4014762858);
+    HAS(u, turned_switch, 4, 5, 4014762857, 4014762858);
     HAS(l, shifted, 7);
     HAS(o, letters, 'a', 'b', 'c', 'x');
     HAS(table, dense, 10, 11, 12, 13, 14, 15, 16);

@@ -98,6 +98,8 @@ def copy_passes(target, passes):
                 shutil.copy2(library, target)
 
 
+# With this word in a pipeline programs are unchanged, and `mvld run` starts those of a case.
+RUN = "run"
 # What these words in a pipeline add: the first start of a program leaves a snapshot; with "learnt"
 # each start adds what it has loaded to it.
 SNAPSHOT, LEARNT = "snapshot", "learnt"
@@ -139,6 +141,12 @@ class Result:
     seconds: float = 0
 
 
+def is_file_of(name, file):
+    """Whether a program of this name was executed from its own file, or from that of a script's interpreter."""
+    program = shutil.which(name, path=PATH)
+    return not program or not is_elf(program) or os.path.realpath(program) == file
+
+
 def difference(one, other, *names):
     lines = list(difflib.unified_diff(one.splitlines(), other.splitlines(), *names, lineterm="",
                                       n=1))
@@ -164,11 +172,13 @@ class Plain:
         return [*self.unshare, "sh", "-c", SETUP, "setup", str(self.scratch), self.options,
                 *pairs, "--"]
 
-    def shell(self, script, binds=(), timeout=60, made=None):
+    def shell(self, script, binds=(), timeout=60, made=None, path=""):
         """(output, status) of a shell script in fresh folders."""
         for name in ("home", "tmp", "work"):
             shutil.rmtree(self.scratch / name, ignore_errors=True)
             (self.scratch / name).mkdir()
+        if path:
+            script = f"PATH={path}; export PATH; {script}"
         process = subprocess.Popen([*self.command(binds), "sh", "-c", script],
                                    cwd=self.scratch / "work",
                                    env={**self.environment, "MADE": str(made or "")},
@@ -183,9 +193,9 @@ class Plain:
             status = f"none after {timeout} s"
         return output.decode(errors="replace"), status
 
-    def run(self, case, binds=()):
+    def run(self, case, binds=(), path=""):
         output, status = self.shell("set -u\n" + case.script, binds, case.timeout,
-                                    self.scratch / "made" / case.name)
+                                    self.scratch / "made" / case.name, path)
         for pattern, replacement in case.normalise:
             output = re.sub(pattern, replacement, output, flags=re.M)
         return output, status
@@ -237,9 +247,11 @@ class Harness:
 
     def __init__(self, plain, passes=(), rounds=1):
         self.plain = plain
+        self.by_run, passes = RUN in passes, tuple(name for name in passes if name != RUN)
         self.passes = tuple(name for name in passes if name not in ON_MISS)
         self.rounds, self.images = rounds, len(self.passes) < len(passes)
-        self.folder = plain.scratch / ("mvld-" + ("+".join(passes) or "none"))
+        self.folder = plain.scratch / ("mvld-" + "run-" * self.by_run + ("+".join(passes) or "none"))
+        self.loader = self.folder / "lib64" / LOADER_NAME
         for name in ("lib64", "etc", "passes", "cache/snapshots", "cache/analysis"):
             (self.folder / name).mkdir(parents=True)
         self.copy_loader(self.folder / "lib64")
@@ -255,11 +267,11 @@ class Harness:
         if "direct-calls" in self.passes:
             self.binds += [(CACHE / "analysis", analyses(plain.analysis))]
         # Last: from here on the mount commands, too, run under mvld.
-        self.binds += [(LOADER_FOLDER, self.folder / "lib64")]
+        if not self.by_run:
+            self.binds += [(LOADER_FOLDER, self.folder / "lib64")]
         files = [self.folder / "passes" / f"{name}.so" for name in self.passes]
         try:
-            self.witness = Witness(self.folder / "lib64" / LOADER_NAME, files,
-                                   self.folder / "cache" / "snapshots")
+            self.witness = Witness(self.loader, files, self.folder / "cache" / "snapshots", self.by_run)
             self.blind = ""
         except OSError as error:
             self.witness, self.blind = None, str(error)
@@ -275,8 +287,12 @@ class Harness:
 
     def check_in_place(self):
         """A stock program's own map must show both loaders, else nothing is tested."""
+        if self.by_run:
+            maps, status = self.plain.shell("readlink /proc/self/exe", self.binds, path=self.wrap(["readlink"]))
+            support.check((maps, status) == (os.path.realpath("/usr/bin/readlink") + "\n", 0), f"readlink by `mvld run': {maps}")
+            return
         maps, status = self.plain.shell("cat /proc/self/maps", self.binds)
-        inode = str((self.folder / "lib64" / LOADER_NAME).stat().st_ino)
+        inode = str(self.loader.stat().st_ino)
         ours = [line for line in maps.splitlines() if line.split()[4:5] == [inode]]
         host = [line for line in maps.splitlines() if line.endswith(LOADER_NAME + ".host")]
         support.check(status == 0 and ours and host,
@@ -296,13 +312,36 @@ class Harness:
             answer, _ = self.plain.shell(f"/usr/bin/python3 -c '{ask}'", self.binds)
             support.check(answer == "0\n", f"python has no multiverse run time:\n{answer}")
 
+    def wrap(self, names):
+        """PATH with a folder in which each of these programs is a script that runs it by `mvld run`, with the PATH
+        that it has plainly (gcc looks there for itself), and notes that."""
+        folder, mvld = self.folder / "bin", self.folder / "mvld"  # that of the build has passes beside it
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        shutil.copy2(support.BUILD / "tools" / "mvld", mvld)
+        for name in names:
+            program = "/" not in name and shutil.which(name, path=PATH)
+            if program and not os.stat(program).st_mode & 0o6000:
+                called = f"--argv0 {name} " if is_elf(program) else ""
+                (folder / name).write_text(f'#!/bin/sh\n: > {folder}/.{name}\nPATH=${{PATH#{folder}:}}\n'
+                                           f'exec {mvld} run --loader {self.loader} {called}-- {program} "$@"\n')
+                (folder / name).chmod(0o755)
+        folder.chmod(0o777)
+        return f"{folder}:{PATH}"
+
     def unseen(self, case, number, started, opened):
         """What the witness misses: mvld was not there, and the comparison says nothing."""
         if not self.witness:
             return ""
-        missing = [name for name in case.must_be_seen() if name not in started]
+        wanted = case.must_be_seen()
+        if self.by_run:
+            wanted = [file.name[1:] for file in (self.folder / "bin").glob(".*") if is_elf(shutil.which(file.name[1:], path=PATH))]
+        missing = [name for name in wanted if name not in started]
         if missing:
             return f"not started with mvld: {' '.join(missing)}; were: {' '.join(started)}"
+        other = [name for name, file in self.witness.files_of.items() if self.by_run and not is_file_of(name, file)]
+        if other:
+            return f"/proc/self/exe is another one: {other}"
         for name in self.passes:
             having = {program for file, program in opened if file in (name + ".so", IMAGE)}
             missing = [program for program in case.must_be_seen()
@@ -332,7 +371,11 @@ class Harness:
     def once(self, case, number, output, plain_status):
         if self.witness:
             self.witness.forget()
-        got, status = self.plain.run(case, self.binds)
+        if self.by_run:
+            got, status = self.plain.run(case, self.binds, self.wrap({*case.needs, *case.must_be_seen()}))
+            got = got.replace(str(self.folder / "bin"), "/usr/bin")
+        else:
+            got, status = self.plain.run(case, self.binds)
         started = list(self.witness.started) if self.witness else []
         opened = list(self.witness.opened) if self.witness else []
         result = Result("equal", "", output.count("\n"), status, plain_status, started,

@@ -32,16 +32,17 @@ class Witness:
     """started: names of programs, one for each execve.  opened: (file, program) pairs, in which
     the file of a snapshot in the folder `snapshots` is IMAGE."""
 
-    def __init__(self, loader, files, images):
-        """May raise OSError: the right to watch is root's, outside of user namespaces."""
+    def __init__(self, loader, files, images, itself=False):
+        """`itself`: `mvld run` starts programs; each opens the loader itself, behind its execve.  May raise OSError: the right to watch is root's, outside of user namespaces."""
         self.started, self.opened = [], []
         self.names = {}  # the last program of a thread
+        self.files_of = {}  # by argv[0]: the executed file of a process that opened the loader itself
         libc = ctypes.CDLL(None, use_errno=True)
         self.group = libc.fanotify_init(FAN_CLOEXEC | FAN_CLASS_CONTENT | FAN_REPORT_TID,
                                         os.O_RDONLY | os.O_CLOEXEC)
         if self.group < 0:
             raise OSError(ctypes.get_errno(), "fanotify_init: " + os.strerror(ctypes.get_errno()))
-        marks = [(loader, FAN_OPEN_EXEC_PERM), *((f, FAN_OPEN_PERM) for f in files),
+        marks = [(loader, FAN_OPEN_PERM if itself else FAN_OPEN_EXEC_PERM), *((f, FAN_OPEN_PERM) for f in files),
                  (images, FAN_OPEN_PERM | FAN_EVENT_ON_CHILD | FAN_ONDIR)]
         for path, mask in marks:
             if libc.fanotify_mark(self.group, FAN_MARK_ADD, ctypes.c_uint64(mask), AT_FDCWD,
@@ -49,11 +50,13 @@ class Witness:
                 error = ctypes.get_errno()
                 os.close(self.group)
                 raise OSError(error, f"fanotify_mark: {os.strerror(error)}")
+        self.loader = os.stat(loader)
         self.files = {(os.stat(f).st_dev, os.stat(f).st_ino): os.path.basename(f) for f in files}
         threading.Thread(target=self.serve, daemon=True).start()
 
     def forget(self):
         self.started.clear()
+        self.files_of.clear()
         self.opened.clear()
 
     def serve(self):
@@ -72,10 +75,24 @@ class Witness:
         if mask & FAN_OPEN_EXEC_PERM:
             self.names[tid] = name_in_execve(tid)
             self.started.append(self.names[tid])
+            return
+        status = os.fstat(fd)
+        if (status.st_dev, status.st_ino) == (self.loader.st_dev, self.loader.st_ino):
+            self.names[tid], file = executed(tid)
+            self.files_of[self.names[tid]] = file
+            self.started.append(self.names[tid])
         else:
-            status = os.fstat(fd)
             name = self.files.get((status.st_dev, status.st_ino), IMAGE)
             self.opened.append((name, self.names.get(tid, "?")))
+
+
+def executed(tid):
+    """argv[0] without folders, and the file."""
+    try:
+        with open(f"/proc/{tid}/cmdline", "rb") as file:
+            return os.path.basename(os.fsdecode(file.read(4096).split(b"\0")[0])), os.readlink(f"/proc/{tid}/exe")
+    except OSError:
+        return "?", "?"
 
 
 def name_in_execve(tid):

@@ -75,7 +75,8 @@ static void whom_to_believe(void)
     w->owner = -1;
     for (size_t i = 0; i < RIMF_COUNT(parts); i++) {
         somebody_may_write(parts[i], 0757);
-        somebody_may_write(parts[i], 0775); /* a group that is not the user's own */
+        if (!geteuid() || getegid() != geteuid())
+            somebody_may_write(parts[i], 0775); /* a group that is not the user's own */
     }
     /* A link counts as what it leads to. */
     snprintf(from, sizeof(from), "%s/xdg/mvld", w->root);

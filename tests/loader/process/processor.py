@@ -42,7 +42,7 @@ class Program:
             **environment):
         environment.setdefault("MVLD_DEBUG", "files,passes")
         done = support.run(["taskset", "-c", str(min(os.sched_getaffinity(0))), *prefix, self.path, *words],
-                           MVLD_PASS_PATH=self.passes, XDG_CACHE_HOME=self.cache,
+                           timeout=300, MVLD_PASS_PATH=self.passes, XDG_CACHE_HOME=self.cache,  # a stepper is slow
                            config=f"[app]\nmatch = {self.path}\npasses = {passes}\n{keys}" if passes else "",
                            **environment)
         check(done.returncode == status, f"status {done.returncode}\n{done.stdout}{done.stderr}")
@@ -136,7 +136,8 @@ def roots(program):
         support.skip("this host loader is not the one of the build, or there is no objdump")
     asked = {}
     for way, path in config.items():
-        done = support.run([*inside, stepper, program.path], MVLD_CONFIG=path, MVLD_PASS_PATH=program.passes)
+        done = support.run([*inside, stepper, program.path], timeout=150, MVLD_CONFIG=path,
+                           MVLD_PASS_PATH=program.passes)
         check(done.returncode == 0, done.stdout + done.stderr)
         asked[way] = len(re.findall(r"^\w+ \w+:(?: \w+){4}$", done.stdout, re.M))
     check(asked["configured"] + 5 < asked["not"], f"asked: {asked}")

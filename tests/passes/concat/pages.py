@@ -102,12 +102,11 @@ def quick(program, folder):
     setting = Path("/sys/kernel/mm/transparent_hugepage/enabled")
     huge, log = run(program, folder, "quick")
     check("huge pages" not in log and huge[1:] == [0, 0], f"{huge}: {log}")
-    if setting.exists() and "[never]" not in setting.read_text():
-        if not huge[0]:
-            support.skip("the kernel had no huge page at once")
-        check(huge[0] % 2048 == 0, f"{huge} KB of huge pages")
-    else:
+    if setting.exists() and "[never]" in setting.read_text():
         check(huge[0] == 0, f"{huge} KB of huge pages")
+    elif not huge[0]:
+        support.skip("the kernel had no huge page at once")
+    check(huge[0] % 2048 == 0, f"{huge} KB of huge pages")
     make_snapshot(program, folder, "quick")
     huge, log = run(program, folder, "quick", r"applied, the code of [1-9]")
     check(huge[:2] == [0, 0] and "huge pages" not in log, f"{huge} KB from a snapshot: {log}")

@@ -35,7 +35,7 @@ __asm__(".pushsection .note.multiverse.library,\"a\",@note\n"
         ".long 11, 8, 2\n"
         ".asciz \"Multiverse\"\n"
         ".balign 4\n"
-        ".long 2, \\link - .\n"
+        ".long " MV_TEXT(MV_LINK_ABI) ", \\link - .\n"
         ".endr\n"
         ".popsection\n");
 

@@ -132,6 +132,10 @@ def static(folder):
 def under_mvld(folder):
     build(folder, "program")
     program = Program(MVLD, "run", "--pass", "multiverse", folder / "program")
+    code, out, err = run(MVLD, "status", "-p", program.p.pid, "--json")
+    said = json.loads(out)[0] if code == 0 else {}
+    equal((said.get("loader"), [os.path.basename(p) for p in said.get("passes", [])], said.get("snapshot")),
+          (LD_MVLD, ["multiverse.so"], None), f"mvld status -p{err}")
     equal(program.ask(), "4 -1", "committed at its start")
     equal(switch(program, "level=8")[0], 0, "level=8")
     equal(program.ask(), "9 -1", "level")
@@ -154,9 +158,46 @@ def wrong(folder):
     check(code == 1 and "no process" in err, f"a process that has ended: {err}")
     other = subprocess.Popen(["sleep", "100"])
     time.sleep(0.2)
+    code, out, _ = run(MVLD, "status", "-p", other.pid)
+    check(code == 0 and "without mvld" in out, f"mvld status -p of a plain program: {out}")
     code, _, err = run(MVLD, "switch", "-p", other.pid)
     check(code == 1 and "no switches" in err, f"a program without switches: {err}")
     other.kill()
+
+
+def refused(folder):
+    """Somebody else has changed each place of a function: nothing of the whole request is done."""
+    file = build(folder, "plain", "-fcf-protection=none")
+    program = Program(file)
+    shown = json.loads(run(MVLD, "show", "--json", file)[1])[0]
+    linked = next(int(f["address"], 16) for f in shown["functions"] if f["name"] == "deep")
+    entry = next(int(f["address"], 16) for f in json.loads(switch(program, "--json")[1])[0]["functions"]
+                 if f["name"] == "deep")
+    sites = [entry - linked + int(s["address"], 16) for s in shown["callsites"] if s["callee"] == "deep"]
+    with open(f"/proc/{program.p.pid}/mem", "r+b", 0) as memory:
+
+        def exchange(address, before, after):
+            memory.seek(address)
+            equal(memory.read(len(before)).hex(), before.hex(), "what stands there")
+            memory.seek(address)
+            memory.write(after)
+
+        # nopl 0(%rax,%rcx,1); and no call while the program waits for its next line.
+        places = [(entry, bytes.fromhex("0f1f440000"), bytes.fromhex("0f1f440800"))]
+        places += [(site, b"\xe8", b"\xe9") for site in sites]
+        for address, before, after in places:
+            exchange(address, before, after)
+        code, out, err = switch(program, "fast=1", "level=5", "mode=5")
+        for address, before, after in places:
+            exchange(address, after, before)
+    check(code == 1 and not out and "linker" in err, f"a function is refused: {code} {out} {err}")
+    equal((values(program), program.ask()), ({"fast": "0", "level": "3", "depth": "-1", "mode": "0"}, "4 -1"),
+          "all is as it was")
+    functions = json.loads(switch(program, "--json")[1])[0]["functions"]
+    equal([f["active"] for f in functions], [None, None], "none is bound")
+    equal(switch(program, "fast=1", "mode=5")[0], 0, "once more, when nobody is in the way")
+    equal(program.ask(), "1001 -2", "both")
+    program.end()
 
 
 def every(folder):

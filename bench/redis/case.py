@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: MIT
+"""The redis case study: a switch of a server that runs, changed from outside under load.
+
+Whether anybody is told of changed keys (keyspace events) is asked in each write command.  Here it is a switch,
+off, and the function that asks is a variation point; `mvld switch -p PID` turns it on and off, again and again,
+while eight clients write and read and compare each answer.  Behind each change a subscriber must be told of the
+next write, or must not.
+"""
+import json
+import random
+import re
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parent), str(HERE.parent.parent / "tests")]
+import sources  # noqa: E402
+import support  # noqa: E402
+from programs import MVLD  # noqa: E402
+from report import progress  # noqa: E402
+
+CLIENTS = 8
+CHANGES = 10000
+# File: how often, pattern, replacement.
+EDITS = {
+    "server.h": [(1, r"(?<=\n)(void notifyKeyspaceEvent\()",
+                  r"extern __attribute__((multiverse)) _Bool keyspace_events;\n__attribute__((multiverse)) \1")],
+    "notify.c": [(1, r"(?<=\n)(void notifyKeyspaceEvent\(.*\{\n)",
+                  r"_Bool keyspace_events;\n\n\1    if (!keyspace_events) return;\n")],
+}
+
+
+def edit(tree):
+    for name, edits in EDITS.items():
+        text = (tree / "src" / name).read_text()
+        for often, pattern, replacement in edits:
+            text, found = re.subn(pattern, replacement, text)
+            support.check(found == often, f"another redis: {found} places for {pattern}")
+        (tree / "src" / name).write_text(text)
+
+
+def build(folder):
+    tree = folder / "multiversed"
+    server = tree / "src" / "redis-server"
+    if not sources.fresh(server, __file__, support.PLUGIN):
+        sources.copied(sources.fetch(folder, "redis", "redis-7.0.15"), tree)
+        edit(tree)
+        progress("compiling redis")
+        sources.do(["make", "-s", "-C", tree / "src", "-j2", "redis-server", "MALLOC=libc", f"CC={support.CC}",
+                    f"REDIS_CFLAGS=-fplugin={support.PLUGIN}"], tree, 1800)
+    return server
+
+
+class Client:
+    def __init__(self, place):
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.connect(str(place))
+        self.file = self.socket.makefile("rb")
+
+    def send(self, *words):
+        self.socket.sendall(b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%s\r\n" % (len(w), w)
+                                                               for w in (str(word).encode() for word in words)))
+
+    def answer(self):
+        line = self.file.readline().rstrip()
+        if line[:1] == b"$":
+            return None if line == b"$-1" else self.file.read(int(line[1:]) + 2)[:-2]
+        if line[:1] == b"*":
+            return [self.answer() for _ in range(int(line[1:]))]
+        return int(line[1:]) if line[:1] == b":" else line
+
+    def ask(self, *words):
+        self.send(*words)
+        return self.answer()
+
+
+class Load:
+    """Clients that compare all answers until they are stopped."""
+
+    def __init__(self, place):
+        self.place, self.going, self.served, self.wrong = place, True, [0] * CLIENTS, []
+        Client(place).ask("FLUSHALL")
+        self.threads = [threading.Thread(target=self.work, args=(i,)) for i in range(CLIENTS)]
+        for thread in self.threads:
+            thread.start()
+
+    def work(self, number):
+        client, draw, n = Client(self.place), random.Random(number), 0
+        while self.going:
+            n += 1
+            value = str(draw.random())
+            said = [client.ask("SET", f"key{number}", value), client.ask("GET", f"key{number}"),
+                    client.ask("INCR", f"count{number}"), client.ask("LPUSH", f"list{number}", n),
+                    client.ask("RPOP", f"list{number}")]
+            if said != [b"+OK", value.encode(), n, 1, str(n).encode()]:
+                self.wrong.append((number, n, said))
+                return
+            self.served[number] += len(said)
+
+    def stop(self):
+        self.going = False
+        for thread in self.threads:
+            thread.join()
+        return sum(self.served)
+
+
+class Server:
+    def __init__(self, server, folder):
+        self.place = folder / "socket"
+        self.place.unlink(missing_ok=True)
+        self.process = subprocess.Popen([str(server), "--port", "0", "--unixsocket", str(self.place), "--save", "",
+                                         "--notify-keyspace-events", "KA"], cwd=folder, stdout=subprocess.DEVNULL)
+        for _ in range(100):
+            time.sleep(0.1)
+            if self.place.exists():
+                break
+        self.writer, self.subscriber = Client(self.place), Client(self.place)
+        self.subscriber.ask("SUBSCRIBE", "__keyspace@0__:probe")
+
+    def tells(self):
+        """Is the subscriber told of a write that is made now?"""
+        self.writer.ask("SET", "probe", "1")
+        self.subscriber.send("PING")
+        first = self.subscriber.answer()
+        if first[0] == b"pong":
+            return False
+        support.check(first[0] == b"message" and self.subscriber.answer()[0] == b"pong", f"told: {first}")
+        return True
+
+    def switch(self, value):
+        """(microseconds that a thread was stopped, milliseconds of the tool from start to end)."""
+        begin = time.monotonic()
+        done = subprocess.run([str(MVLD), "switch", "--json", "-p", str(self.process.pid),
+                               f"keyspace_events={value}"], capture_output=True, text=True, timeout=60)
+        support.check(done.returncode == 0, f"mvld switch: {done.stderr}")
+        return json.loads(done.stdout)[0]["pause"] / 1000, 1000 * (time.monotonic() - begin)
+
+    def end(self):
+        self.process.kill()
+        self.process.wait()
+
+
+def rate(place, seconds):
+    load = Load(place)
+    time.sleep(seconds)
+    return load.stop() / seconds, load.wrong
+
+
+def run(folder, changes=CHANGES):
+    """The rows for the summary: (what, result, ok)."""
+    folder.mkdir(parents=True, exist_ok=True)
+    server = Server(build(folder), folder)
+    alone, wrong = rate(server.place, 5)
+    load, late = Load(server.place), 0
+    progress(f"changing a switch {changes} times under {CLIENTS} clients")
+    begin = time.monotonic()
+    pauses, walls = [], []
+    for i in range(changes):
+        pause, wall = server.switch((i + 1) % 2)
+        late += server.tells() != bool((i + 1) % 2)
+        pauses.append(pause)
+        walls.append(wall)
+    seconds = time.monotonic() - begin
+    served = load.stop()
+    wrong += load.wrong
+    server.end()
+    pauses.sort()
+    walls.sort()
+    return [("wrong answers", f"{len(wrong)} of {served}", not wrong),
+            ("changes that the next write did not see", f"{late} of {changes}", not late),
+            ("stopped thread, median", f"{pauses[changes // 2]:.0f} | µs", None),
+            ("stopped thread, of a hundred the longest", f"{pauses[changes * 99 // 100]:.0f} | µs", None),
+            ("stopped thread, longest", f"{pauses[-1]:.0f} | µs", None),
+            ("mvld switch, start to end, median", f"{walls[changes // 2]:.1f} | ms", None),
+            ("requests, nobody changes anything", f"{alone:.0f} | 1/s", None),
+            (f"requests, {changes / seconds:.0f} changes a second", f"{served / seconds:.0f} | 1/s", None)]

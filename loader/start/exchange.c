@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * loader/start/exchange.c: our segments take the place of a program's interpreter (exchange.h).
+ *
+ * This runs where the stub has mapped our first segment.  We are not relocated, and no memory of ours is there but
+ * the stack: nothing here or below may use any.
+ */
+#include "loader/loader.h"
+#include "loader/start/exchange.h"
+
+#include <sys/mman.h> /* numbers only */
+
+extern const Elf64_Ehdr own_header __asm__("__ehdr_start") RIMF_HIDDEN;
+
+static long call_kernel(const struct rimf_sys *sys, long nr, long a, long b, long c, long d, long e, long f)
+{
+    (void)sys;
+    return rimf_syscall(nr, a, b, c, d, e, f);
+}
+
+static const Elf64_Phdr *own_phdrs(void)
+{
+    return (const Elf64_Phdr *)((uintptr_t)&own_header + own_header.e_phoff);
+}
+
+static uintptr_t own_size(void)
+{
+    uintptr_t end = 0;
+
+    for (size_t i = 0; i < own_header.e_phnum; i++)
+        if (own_phdrs()[i].p_type == PT_LOAD && own_phdrs()[i].p_vaddr + own_phdrs()[i].p_memsz > end)
+            end = own_phdrs()[i].p_vaddr + own_phdrs()[i].p_memsz;
+    return rimf_page_up(end);
+}
+
+/* Whether nothing else lies where we end behind the interpreter's end; what is free stays reserved. */
+static int extend(const struct rimf_sys *sys, uintptr_t from, uintptr_t to)
+{
+    long at;
+
+    if (to <= from)
+        return 1;
+    at = sys_mmap(sys, from, to - from, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE,
+                  -1, 0);
+    if (!sys_failed(at) && at != (long)from) { /* a kernel before 4.17 takes it as a hint */
+        sys_munmap(sys, (uintptr_t)at, to - from);
+        return 0;
+    }
+    return !sys_failed(at);
+}
+
+/* The interpreter's text as it was. */
+static void restore(const struct rimf_sys *sys, const struct exchange *x)
+{
+    uintptr_t page = rimf_page_down(x->code);
+
+    if (sys_failed(sys_mprotect(sys, page, RIMF_PAGE, PROT_READ | PROT_WRITE)))
+        sys_exit(sys, 127);
+    memcpy((void *)x->code, x->original, x->code_size);
+    sys_mprotect(sys, page, RIMF_PAGE, PROT_READ | PROT_EXEC);
+}
+
+static void say(const struct rimf_sys *sys, const char *text, size_t size)
+{
+    sys_write(sys, 2, text, size - 1);
+}
+
+uintptr_t loader_exchange(const struct exchange *x, int fd)
+{
+    static const char no_room[] = "mvld run: something lies behind the program's interpreter: started without mvld\n",
+                      no_memory[] = "mvld run: the loader cannot be mapped\n";
+    struct rimf_sys sys = {.call = call_kernel};
+    struct host own = {.fd = fd, .bias = x->base};
+    uintptr_t end = x->base + own_size();
+    int err = 0;
+
+    if (!extend(&sys, x->end, end)) {
+        restore(&sys, x);
+        sys_close(&sys, fd);
+        say(&sys, no_room, sizeof no_room);
+        return 0;
+    }
+    sys_munmap(&sys, x->base, (end > x->end ? end : x->end) - x->base);
+    for (size_t i = 0; i < own_header.e_phnum && !err; i++)
+        if (own_phdrs()[i].p_type == PT_LOAD)
+            err = host_map_segment(&sys, &own, &own_phdrs()[i], 0);
+    if (err) { /* of the program nothing has run, and nothing can */
+        say(&sys, no_memory, sizeof no_memory);
+        sys_exit(&sys, 127);
+    }
+    sys_close(&sys, fd);
+    return x->base + own_header.e_entry;
+}

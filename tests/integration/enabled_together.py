@@ -1,0 +1,119 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""enabled_together.py PREFIX LIBDIR SYSCONFDIR BEHAVIOUR: tools that change programs at the same time, and that are killed.
+
+A failure means: a change is on the machine of which the record of changes does not know, so that nothing takes it back.
+"""
+import fcntl
+import os
+import shutil
+import signal
+import subprocess
+from pathlib import Path
+
+from machine import check, did, start, support
+
+
+def in_turns(machine):
+    """One tool at a time changes programs: another one waits, and then finds what that one has done."""
+    program = machine.program("tool")
+    before = machine.files()
+    did([machine.mvld, "enable", program])
+    for words in ([machine.mvld, "enable", program], [machine.mvld, "set-interp", "--restore", program],
+                  [machine.mvld, "disable", "--all"], [machine.restore, "--all"]):
+        state = Path("/var/lib/mvld")
+        state.mkdir(exist_ok=True)
+        lock = os.open(state, os.O_RDONLY)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        process = subprocess.Popen(words, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+        check("waiting for it" in process.stderr.readline() and process.poll() is None, f"{words} does not wait")
+        os.close(lock)
+        check(process.wait(60) == 0, f"{words}: {process.stderr.read()}")
+    machine.is_plain(before)
+
+
+def at_once(machine):
+    """Many tools at once on the same programs: whoever comes first, each change has its row."""
+    one, two = machine.program("one", "/bin/true"), machine.command("two", "/bin/true")
+    machine.unit("own.service", one)
+    before = machine.files()
+    words = [["enable", one], ["enable", two], ["disable", one], ["set-interp", two], ["disable", two],
+             ["enable", "--unit", "own", one], ["disable", "--all"], ["set-interp", "--restore", two]]
+    for turn in range(3):
+        tools = [subprocess.Popen([machine.mvld, *map(str, w)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                 for w in words[turn:] + words[:turn]]
+        for tool in tools:
+            check(tool.wait(100) in (0, 1), f"{tool.args}: {tool.returncode}")
+        for program in one, two:
+            check(subprocess.run([program]).returncode == 0, f"{program} does not start")
+        subprocess.run([machine.restore, "--all"], check=True)
+        machine.is_plain(before)
+
+
+# Of calls of one name strace counts.  What is opened is looked at as far as it comes to be.
+CHANGING = "rename renameat2 link linkat unlink unlinkat mkdir rmdir write fsync fchmod fchown utimensat".split()
+
+
+def killed(machine, *words):
+    """The tool, killed before each of its calls that change something: yields each time, with whether it was killed."""
+    for call in CHANGING:
+        for n in range(1, 100):
+            done = subprocess.run(["strace", "-o", "/dev/null", "-e", f"inject={call}:signal=KILL:when={n}", *words],
+                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            was_killed = done.returncode in (-signal.SIGKILL, 128 + signal.SIGKILL)
+            check(was_killed or done.returncode == 0, f"{words}: {done.returncode}")
+            yield was_killed
+            if not was_killed:
+                break
+
+
+def killed_way(machine, *words, tools=()):
+    program = machine.programs / "tool"
+    before = {path: what for path, what in machine.files().items() if not path.startswith("/var/")}
+
+    def taken_back():
+        check(subprocess.run([program]).returncode == 0, "it does not start")
+        subprocess.run([machine.restore, "--all"], check=True)
+        machine.is_plain(before)
+
+    did([machine.mvld, "enable", *words])  # the analyses are there from now on
+    for tool in [machine.mvld, "disable", program], *tools:
+        kills = 0
+        for was_killed in killed(machine, *tool):
+            kills += was_killed
+            taken_back()
+            did([machine.mvld, "enable", *words])
+        check(kills > 8, f"{tool}: only {kills} calls")
+    taken_back()
+    kills = 0
+    for was_killed in killed(machine, machine.mvld, "enable", *words):
+        kills += was_killed
+        taken_back()
+    check(kills > 16, f"enable: only {kills} calls")
+
+
+def killed_set_interp(machine):
+    """enable, disable and mvld-restore are killed at any call: what they did has its row, and can be taken back."""
+    need_strace()
+    killed_way(machine, "--by", "set-interp", machine.program("tool", "/bin/true"), tools=[[machine.restore, "--all"]])
+
+
+def killed_wrapper(machine):
+    """The same with a wrapper."""
+    need_strace()
+    killed_way(machine, "--by", "wrapper", machine.command("tool", "/bin/true"))
+
+
+def killed_unit(machine):
+    """The same with a unit's drop-in."""
+    need_strace()
+    machine.unit("own.service", machine.program("tool", "/bin/true"))
+    killed_way(machine, "--unit", "own", machine.programs / "tool")
+
+
+def need_strace():
+    if not shutil.which("strace") or subprocess.run(["strace", "-o", "/dev/null", "true"]).returncode:
+        support.skip("no strace, or it may not trace")
+
+
+start(globals())

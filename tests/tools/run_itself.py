@@ -1,0 +1,385 @@
+# SPDX-License-Identifier: MIT
+"""run_itself.py BEHAVIOUR: `mvld run` executes the program's own file, and is not to be seen by it.
+
+Each function below is one test; its text says what a failure means.
+"""
+import ctypes
+import os
+import random
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+import support  # noqa: E402
+from support import check  # noqa: E402
+
+MVLD = support.BUILD / "tools" / "mvld"
+COUNT = ["--pass", "count", "--debug", "passes"]  # a pass that says on standard error that it ran
+PRCTL = ctypes.CDLL(None).prctl
+
+
+def started(command, before=None, **more):
+    """The finished process, whose parent is this one; `before` runs in it in front of its execve."""
+    environment = {**support.clean_environment(PARENT=os.getpid(), LC_ALL="C"), **more.pop("env", {})}
+    return subprocess.run([str(word) for word in command], preexec_fn=before, env=environment, timeout=60,
+                          **{"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **more})
+
+
+def run_by_mvld(command, *options):
+    return [MVLD, "run", *COUNT, *options, "--", *command]
+
+
+def same(what, command, before=None, normal=lambda text: text, options=(), under=True, plainly=None, prefix=(), **more):
+    """The command, behind `prefix`, does the same plainly and under mvld; `under`: its pass ran, None: who knows."""
+    plain = plainly or started([*prefix, *command], before, **more)
+    ours = started([*prefix, *run_by_mvld(command, *options)], before, **more)
+    outputs = [normal(done.stdout.decode(errors="replace")) for done in (plain, ours)]
+    lines = [set(text.splitlines()) for text in outputs]
+    check((plain.returncode, outputs[0]) == (ours.returncode, outputs[1]),
+          f"{what}: status {plain.returncode}, {ours.returncode}\nplainly {sorted(lines[0] - lines[1])}\nunder mvld "
+          f"{sorted(lines[1] - lines[0])}\n{ours.stderr}")
+    if under is not None:
+        check((b" objects\n" in ours.stderr) == under, f"{what}: whether a pass ran\n{ours.stderr}")
+    return ours
+
+
+def build(folder, name, *flags, compiler="gcc"):
+    subprocess.run([compiler, "-O1", "-Wall", "-o", folder / name, HERE / "run" / "state.c", *flags], check=True, timeout=60)
+    return folder / name
+
+
+# ---- what a program is given -----------------------------------------------------------------------
+
+def pending():
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1, signal.SIGCHLD, signal.SIGTERM, signal.SIGRTMIN])
+    for number in signal.SIGUSR1, signal.SIGRTMIN:
+        os.kill(os.getpid(), number)
+
+
+def blocked():
+    signal.pthread_sigmask(signal.SIG_BLOCK, range(1, 65))
+
+
+def ignored():
+    for number in signal.SIGINT, signal.SIGCHLD, signal.SIGPIPE, signal.SIGUSR2:
+        signal.signal(number, signal.SIG_IGN)
+
+
+# A process with two children, of which one ends soon, and one later.
+CHILDREN = ["sh", "-c", '(exit 3) & (sleep 0.5; exit 4) & exec "$@"', "sh"]
+
+
+def closed():
+    os.close(0)
+    os.close(2)
+
+
+def all_closed_but_output():
+    os.closerange(2, 64)
+    os.close(0)
+
+
+def timer():
+    signal.setitimer(signal.ITIMER_REAL, 100)
+    signal.signal(signal.SIGALRM, signal.SIG_IGN)
+
+
+def settings():
+    os.umask(0o77)
+    os.nice(3)
+    os.chdir("/usr")
+    PRCTL(1, signal.SIGUSR1)   # PR_SET_PDEATHSIG
+    PRCTL(38, 1, 0, 0, 0)      # PR_SET_NO_NEW_PRIVS
+    PRCTL(29, 77777)           # PR_SET_TIMERSLACK
+    os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])
+
+
+def limited(which, soft):
+    return lambda: resource.setrlimit(which, (soft, resource.getrlimit(which)[1]))
+
+
+def state(folder):
+    """A program sees of mvld something in what execve leaves: signals, descriptors, children, limits, arguments,
+    auxv, its names in /proc."""
+    program = build(folder, "state")
+    reader, writer = os.pipe()
+    same("as it is", [program, "a", "b c", ""])
+    for before in pending, blocked, ignored, timer, os.setsid, settings:
+        same(before.__name__, [program], before)
+    no_figures = lambda text: "".join(sorted(line for line in text.splitlines(True) if "children's memory" not in line))
+    found = same("children", [program], normal=no_figures, prefix=CHILDREN)
+    check(b"child ended: 300" in found.stdout and b"child ended: 400" in found.stdout, "both children")
+    same("descriptors", [program], pass_fds=[reader, writer])
+    same("closed descriptors", [program], closed, under=None)
+    same("nothing but an output", [program], all_closed_but_output, under=None)
+    same("few descriptors", [program], limited(resource.RLIMIT_NOFILE, 16))
+    same("a small stack", [program], limited(resource.RLIMIT_STACK, 300 << 10))
+    same("any stack", [program], limited(resource.RLIMIT_STACK, resource.RLIM_INFINITY))
+    same("long arguments", [program, *("x" * 5000 for _ in range(100))], env={f"E{i}": "y" * 3000 for i in range(100)})
+    same("no environment", ["env", "-i", f"PARENT={os.getpid()}", program])
+    for name in "", "other", "-x":
+        plainly = subprocess.run([name], executable=program, env=support.clean_environment(PARENT=os.getpid(), LC_ALL="C"),
+                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        same(f"argv[0] is '{name}'", [program], options=["--argv0", name], plainly=plainly)
+
+
+def names(folder):
+    """The path that led to a program is another one than plainly, in AT_EXECFN, comm or argv[0]; or its kind matters:
+    fixed addresses, static, a script, a program of musl's or of another loader's, for other rights."""
+    program = build(folder, "state")
+    (folder / "link").symlink_to(program)
+    same("a link", [folder / "link"])
+    same("a relative path", ["./link"], cwd=folder)
+    same("a name in PATH", ["link"], env={"PATH": f"/nowhere:{folder}:/usr/bin"})
+    (folder / "-dash").mkdir()
+    (folder / "-dash" / "state").symlink_to(program)
+    same("a name that looks like an option", ["-dash/state"], cwd=folder)
+    for name, first in ("script", program), ("argument", f"{program} one  two "), ("outer", folder / "script"):
+        (folder / name).write_text(f"#!{first}\n")
+        (folder / name).chmod(0o755)
+        same(name, [folder / name, "x"])
+    same("fixed addresses", [build(folder, "fixed", "-no-pie")])
+    same("static", [build(folder, "static", "-static")], under=False)
+    same("static, anywhere", [build(folder, "static-pie", "-static-pie")], under=False)
+    if shutil.which("musl-gcc"):
+        same("musl's", [build(folder, "musl", compiler="musl-gcc")])
+    shutil.copy(os.path.realpath(support.HOST_LOADER), folder / "loader")
+    same("another loader's", [build(folder, "foreign", f"-Wl,--dynamic-linker={folder}/loader")], under=False)
+    if not os.geteuid() and shutil.which("setpriv"):
+        folder.chmod(0o755)
+        other = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--"]
+        may = not started([*other, MVLD, "--version"]).returncode
+        for name, mode in ("setuid", 0o4755), ("setgid", 0o2755), ("unreadable", 0o711):
+            build(folder, name).chmod(mode)
+            if may:
+                plainly = started([*other, "env", folder / name])  # setpriv itself still has rights
+                ours = started([*other, *run_by_mvld([folder / name])])
+                lines = set(plainly.stdout.splitlines()) ^ set(ours.stdout.splitlines())
+                check(plainly.returncode == ours.returncode == 7 and not lines, f"{name}: {lines}")
+                check(b" objects\n" not in ours.stderr, f"{name}: a pass ran")
+        if may:
+            check(started([*other, *run_by_mvld([program])]).stderr.count(b" objects\n") == 1, "another user")
+
+
+# ---- while it starts ---------------------------------------------------------------------------------
+
+def ended_tracer(folder):
+    """The process that puts our loader into the program is killed, and the program hangs, crashes or does not run; or
+    it ran although `mvld build` was to run nothing of it."""
+    tracers = folder / "tracers"
+    subprocess.run(["gcc", "-O1", "-Wall", "-o", tracers, HERE / "run" / "tracers.c"], check=True, timeout=60)
+    shell = ["/bin/sh", "-c", "grep -c ld-mvld /proc/$$/maps; exit 5"]
+    seen, stops = [], 0
+    while True:
+        done = started([tracers, stops, MVLD, "run", "--", *shell])
+        if done.returncode == 99:
+            break
+        said = done.stderr.decode()
+        check(done.returncode == 5, f"killed at stop {stops}: {done}")
+        seen.append("direct" if "as with --direct" in said else "plain" if done.stdout == b"0\n" else "under mvld")
+        check(not said or seen[-1] == "direct", f"killed at stop {stops}: {done}")
+        stops += 1
+    order = ["direct", "plain", "under mvld"]
+    check(sorted(seen, key=order.index) == seen and set(seen) == set(order), f"in turn, {order}: {seen}")
+    for stop in range(stops + 1):
+        (folder / "input").write_text("echo it ran\n")
+        with open(folder / "input") as text:
+            done = started([tracers, stop, MVLD, "build", "--pass", "count", *shell[:1]], stdin=text,
+                           env={"XDG_CACHE_HOME": str(folder)})
+        check(b"it ran" not in done.stdout and done.returncode in (1, 99, -signal.SIGKILL), f"build, stop {stop}: {done}")
+
+
+def wait_for(pid, options):
+    """The status of this child, which comes soon."""
+    for _ in range(2000):
+        found, status = os.waitpid(pid, options | os.WNOHANG)
+        if found:
+            return status
+        time.sleep(0.01)
+    how = Path(f"/proc/{pid}/status").read_text()
+    os.kill(pid, signal.SIGKILL)
+    sys.exit(f"FAILED: it hangs: {how}")
+
+
+def signals(folder):
+    """A signal that comes while a program starts is lost, or it hangs; stopped, it does not go on."""
+    stopped = 0
+    for i in range(120):
+        process = subprocess.Popen([MVLD, "run", "--", "sleep", "0.01"], start_new_session=True, env=support.clean_environment())
+        send = os.killpg if i % 2 else os.kill
+        time.sleep(random.random() * 0.003)
+        send(process.pid, signal.SIGSTOP)
+        status = wait_for(process.pid, os.WUNTRACED)
+        if os.WIFSTOPPED(status):
+            check(os.WSTOPSIG(status) == signal.SIGSTOP, f"{status:x}")
+            stopped += 1
+            send(process.pid, signal.SIGCONT)
+            status = wait_for(process.pid, 0)
+        process.returncode = status
+        check(status == 0, f"it goes on: {status:x}")
+    check(stopped, "it was stopped sometimes")
+    for i in range(60):
+        number = random.choice([signal.SIGTERM, signal.SIGUSR1, signal.SIGALRM, signal.SIGKILL, signal.SIGINT])
+        process = subprocess.Popen([MVLD, "run", "--", "sleep", "20"], env=support.clean_environment())
+        time.sleep(random.random() * 0.003)
+        process.send_signal(number)
+        check(process.wait(10) == -number, f"it ends by the signal: {process.returncode}, {number}")
+
+
+# ---- where nobody may trace, and who does --------------------------------------------------------------
+
+def said_why(command, before=None, **more):
+    done = started(command, before, **more)
+    check(done.returncode == 5 and done.stderr.count(b"started as with --direct") == 1 and b" objects\n" in done.stderr,
+          f"{command}: {done}")
+
+
+def refused(folder):
+    """Where a program cannot be traced, or would get the tracer for a child, it does not run under mvld, or nobody says
+    why it is started in another way."""
+    command = run_by_mvld(["/bin/sh", "-c", "exit 5"])
+    said_why(command, lambda: PRCTL(36, 1, 0, 0, 0))  # PR_SET_CHILD_SUBREAPER
+    if shutil.which("strace"):
+        said_why(["strace", "-f", "-o", folder / "log", *command])
+    if shutil.which("gdb"):
+        done = started(["gdb", "-q", "-nx", "-batch", "-ex", "run", "--args", *command])
+        check(b"exited with code 05" in done.stdout and b"started as with --direct" in done.stderr + done.stdout, f"gdb: {done}")
+    if support.may_mount():
+        said_why(["unshare", "--pid", "--fork", "--mount-proc", *command])
+        no_proc = 'mount -t tmpfs none /proc && exec "$@"'
+        said_why([*support.PRIVATE_MOUNTS, "sh", "-c", no_proc, "sh", MVLD, "run", "--loader", support.LOADER,
+                  *command[2:]], env={"MVLD_PASS_PATH": str(support.BUILD / "passes/example")})
+    done = started([MVLD, "run", *COUNT, "--direct", "--", "readlink", "/proc/self/exe"])
+    check(done.stdout.strip().decode() == str(support.LOADER) and b"--direct" not in done.stderr, f"--direct: {done}")
+    done = started([MVLD, "run", *COUNT, "--", "readlink", "/proc/self/exe"], env={"MVLD": "off"})
+    check(done.stdout.strip() == os.path.realpath(shutil.which("readlink")).encode(), f"MVLD=off: {done}")
+    if shutil.which("setarch"):  # there the interpreter is not the last mapping
+        same("addresses from below", ["setarch", "-L", "readlink", "/proc/self/exe"])
+        done = started(["setarch", "-L", *run_by_mvld(["/bin/sh", "-c", "exit 5"])])
+        check(done.returncode == 5 and b"mvld run: " in done.stderr, f"addresses from below: {done}")
+
+
+def debugger(folder):
+    """gdb, attached to a program that `mvld run` started, does not see its libraries and functions as plainly."""
+    if not shutil.which("gdb"):
+        support.skip("gdb is missing")
+    (folder / "main.c").write_text("#include <stdio.h>\n#include <unistd.h>\n"
+                                   "__attribute__((noinline, noclone)) void wait_for_it(void) { puts(\"here\"); fflush(stdout); pause(); puts(\"\"); }\n"
+                                   "int main(void) { wait_for_it(); return 0; }\n")
+    support.compile_c(folder / "main", folder / "main.c", plugin=False)
+    found = []
+    for command in [folder / "main"], [MVLD, "run", "--pass", "count", "--", folder / "main"]:
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, env=support.clean_environment())
+        process.stdout.readline()
+        done = started(["gdb", "-q", "-nx", "-batch", "-p", process.pid, "-ex", "bt", "-ex", "info sharedlibrary"])
+        process.kill()
+        process.wait()
+        text = done.stdout.decode()
+        found.append((["wait_for_it" in text, "main (" in text], sorted(line.split()[-1] for line in text.splitlines()
+                                                                        if line.startswith("0x") and "Yes" in line)))
+    check(found[0] == found[1] and found[0][0] == [True, True] and found[0][1], f"plainly {found[0]}, under mvld {found[1]}")
+
+
+# ---- snapshots ---------------------------------------------------------------------------------------------
+
+def snapshot(folder):
+    """A snapshot of `mvld build` fits no start in which mvld stands in the place of the machine's loader, or one that such
+    a start has left fits no `mvld run`."""
+    (folder / "own.c").write_text("int own(void) { return 5; }\n")
+    (folder / "main.c").write_text("int own(void);\nint main(void) { return own(); }\n")
+    program = folder / "main"
+    support.compile_c(folder / "libown.so", "-shared", "-fPIC", folder / "own.c", plugin=False)
+    support.compile_c(program, folder / "main.c", support.MAPPED, folder / "libown.so", f"-Wl,-rpath,{folder}", plugin=False)
+    support.analyze(folder, "--program", program)
+    environment = {"XDG_CACHE_HOME": str(folder), "TELL_MAPPED": "1", "MVLD_PASS_PATH": str(support.BUILD / "passes/direct-calls"),
+                   "MVLD_TUNABLES": "app.passes=direct-calls"}
+    ways = {"run": [MVLD, "run", "--"], "direct": [MVLD, "run", "--direct", "--"]}
+    if not started([MVLD, "run", "--children", "--", "true"]).stderr:
+        ways["children"] = [MVLD, "run", "--children", "--"]
+    if support.may_mount():
+        host = os.path.realpath(support.HOST_LOADER)
+        shutil.copy(host, folder / "host")
+        environment["MVLD_HOST_LOADER"] = str(folder / "host")
+        ways["place"] = [*support.PRIVATE_MOUNTS, "sh", "-c", 'mount --bind "$1" "$2"; shift 2; exec "$@"', "sh",
+                         support.LOADER, host]
+
+    def fits(way):
+        done = started([*ways[way], program], env=environment)
+        check(done.returncode == 5, f"{way}: {done}")
+        return b"/mvld/snapshots/" in done.stderr
+
+    check(not any(map(fits, ways)), "there is none yet")
+    done = started([MVLD, "build", program], env=environment)
+    check(done.returncode == 0 and not Path(done.stdout.decode().strip()).name.endswith("-direct"), f"build: {done}")
+    check([way for way in ways if fits(way)] == [way for way in ways if way != "direct"], "what `mvld build' wrote")
+    check(started([MVLD, "build", "--direct", program], env=environment).returncode == 0 and fits("direct"), "build --direct")
+    if "place" in ways:
+        shutil.rmtree(folder / "mvld" / "snapshots")
+        environment["MVLD_TUNABLES"] += ":app.on-miss=build"
+        check(not fits("place") and fits("place") and fits("run"), "what a start has left")
+
+
+# ---- what it starts ----------------------------------------------------------------------------------------
+
+def project(folder):
+    folder.mkdir(mode=0o777)
+    (folder / "Makefile").write_text("program: one.o two.o\n\t@gcc -o $@ $^ && ./program && readlink /proc/self/exe\n"
+                                     "%.o: %.c\n\t@gcc -O2 -no-integrated-cpp -c -o $@ $<\n")
+    (folder / "one.c").write_text("int two(void);\nint main(void) { return two() - 2; }\n")
+    (folder / "two.c").write_text("int two(void) { return 2; }\n")
+    for path in (folder, *folder.iterdir()):
+        path.chmod(0o777)
+
+
+def children(folder):
+    """A program that make starts, or a compiler, or what that starts, is not under mvld; or builds something else; or
+    something of it is seen outside."""
+    if not shutil.which("make"):
+        support.skip("make is missing")
+    folder.chmod(0o755)
+    host, before = os.path.realpath(support.HOST_LOADER), Path("/proc/self/mountinfo").read_text()
+    users = [[]]
+    if not os.geteuid() and shutil.which("setpriv"):
+        users.append(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--", "env"])
+    for number, user in enumerate(users):
+        command = [*user, MVLD, "run", "--children", "--pass", "count", "--option", "count.names=yes", "--debug", "passes", "--"]
+        if started([*command[:-7], "--", "true"]).stderr:
+            print("not tried, no namespaces:", started([*command[:-7], "--", "true"]).stderr)
+            continue
+        plain, ours, logs = (folder / f"{name}{number}" for name in ("plain", "ours", "logs"))
+        project(plain)
+        project(ours)
+        logs.mkdir()
+        logs.chmod(0o777)
+        done = started([*user, "make", "-j4"], cwd=plain)
+        same = started([*command, "make", "-j4"], cwd=ours, env={"MVLD_DEBUG_OUTPUT": str(logs / "log")})
+        check((done.returncode, done.stdout) == (same.returncode, same.stdout) == (0, done.stdout), f"{done}\n{same}")
+        check((plain / "program").read_bytes() == (ours / "program").read_bytes(), "another program was built")
+        text = "".join(path.read_text(errors="replace") for path in logs.iterdir())
+        want = ["make", os.path.basename(os.path.realpath("/bin/sh")), "gcc", "cc1", "as", "collect2", "ld", "program", "readlink"]
+        found = {name: re.search(rf"count: \S*/[^/\n]*\b{name}([-.][\w.]+)?$", text, re.M) for name in want}
+        check(all(found.values()), f"not under mvld: {[name for name in want if not found[name]]}\n{text[:5000]}")
+    check(Path("/proc/self/mountinfo").read_text() == before and os.path.realpath(support.HOST_LOADER) == host, "seen outside")
+    check(started([MVLD, "run", "--children", "--direct", "--", "true"]).returncode == 2, "--children --direct")
+    if shutil.which("unshare") and not started(["unshare", "--user", "true"]).returncode:
+        limit = 'echo 0 > /proc/sys/user/max_mnt_namespaces; exec "$@"'
+        done = started(["unshare", "--user", "--map-root-user", "sh", "-c", limit, "sh", MVLD, "run", "--children", *COUNT, "--",
+                        "/bin/sh", "-c", "exit 5"])
+        check(done.returncode == 5 and b"started without mvld: no namespaces" in done.stderr and b" objects\n" in done.stderr,
+              f"without namespaces: {done}")
+
+
+def main():
+    with support.scratch_folder() as folder:
+        globals()[sys.argv[1]](folder)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * itself.c: see itself.h.
+ *
+ *     this process ──┬── execv ── the program, under our loader
+ *       child ───────┘                │ traced at the end of execv
+ *         tracer, its child: init's as soon as the child has ended
+ *
+ * Both share this process's memory: nothing is copied, and when it is gone with execv, the tracer has it alone.
+ */
+#include "tools/run/itself.h"
+#include "tools/run/program.h"
+#include "tools/run/tracer.h"
+#include "tools/common/tools.h"
+
+#include "loader/start/exchange.h"
+#include "rimf/base/base.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define HEAD 4096 /* ELF header, program headers and notes lie within it */
+#define STACK 65536
+
+/* Where our loader wants to be entered.  NULL, or why it cannot. */
+static const char *read_loader(struct tracing *t, const char *loader)
+{
+    _Alignas(8) char head[HEAD] = {0};
+    const Elf64_Ehdr *eh = (const void *)head;
+    int fd = open(loader, O_RDONLY | O_CLOEXEC);
+    ssize_t got = fd < 0 ? -1 : pread(fd, head, sizeof head, 0);
+
+    if (fd >= 0)
+        close(fd);
+    if (got < (ssize_t)sizeof *eh || memcmp(eh->e_ident, ELFMAG, SELFMAG) != 0 ||
+        eh->e_phoff > sizeof head || eh->e_phoff % 8 || eh->e_phnum > (sizeof head - eh->e_phoff) / sizeof(Elf64_Phdr))
+        return "the loader cannot be read";
+    const Elf64_Phdr *ph = (const void *)(head + eh->e_phoff);
+    for (size_t i = 0; i < eh->e_phnum; i++) {
+        size_t at = ph[i].p_offset, n;
+        const unsigned char *desc;
+
+        if (ph[i].p_type == PT_LOAD && !t->text && !at && !ph[i].p_vaddr && ph[i].p_flags & PF_X)
+            t->text = rimf_page_up(ph[i].p_filesz);
+        if (ph[i].p_type != PT_NOTE || at > sizeof head || ph[i].p_filesz > sizeof head - at)
+            continue;
+        desc = program_note((const unsigned char *)head + at, ph[i].p_filesz, "mvld", EXCHANGE_NOTE, &n);
+        if (desc && n == sizeof(int32_t))
+            t->enter = (uint64_t)(desc - (const unsigned char *)head) + (uint64_t)*(const int32_t *)(const void *)desc;
+    }
+    return t->enter < t->text ? NULL : "this loader is none that takes an interpreter's place";
+}
+
+/* The tracer must not become a child of the program: where this process is the one that gets orphans, it would. */
+static const char *adopts(void)
+{
+    int subreaper = 0;
+
+    prctl(PR_GET_CHILD_SUBREAPER, &subreaper);
+    return getpid() == 1 ? "it would be process 1" : subreaper ? "it would adopt processes" : NULL;
+}
+
+static int start_tracer(void *tracing)
+{
+    static _Alignas(16) char stack[STACK];
+
+    return clone(trace_execution, stack + sizeof stack, CLONE_VM | SIGCHLD, tracing);
+}
+
+struct child {
+    struct tracing *tracing;
+    pid_t tracer; /* or -errno */
+};
+
+static int become_parent(void *cookie)
+{
+    struct child *c = cookie;
+
+    setsid(); /* who stops or ends the program's group does not mean us */
+    c->tracer = start_tracer(c->tracing);
+    if (c->tracer < 0)
+        c->tracer = -errno;
+    return 0;
+}
+
+/* The tracer's pid, or -errno.  Neither a signal tells of its parent, nor does the time that it used become ours, as
+ * far as there is no other child, of which the kernel would forget that it ended. */
+static pid_t start_orphan(struct tracing *t)
+{
+    static _Alignas(16) char stack[8192];
+    struct child c = {t, -EAGAIN};
+    struct sigaction before, ignore = {.sa_handler = SIG_IGN};
+    siginfo_t info;
+    int alone = waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) && errno == ECHILD;
+
+    if (alone)
+        sigaction(SIGCHLD, &ignore, &before);
+    pid_t child = clone(become_parent, stack + sizeof stack, CLONE_VM | (alone ? SIGCHLD : 0), &c);
+    if (child < 0)
+        c.tracer = -errno;
+    else
+        waitpid(child, NULL, __WALL);
+    if (alone)
+        sigaction(SIGCHLD, &before, NULL);
+    return c.tracer;
+}
+
+/* 0: it traces us.  Its pid is known to the kernel as that of who may (Yama). */
+static int let_trace(const struct tracing *t, pid_t tracer)
+{
+    int error = 0;
+
+#ifdef PR_SET_PTRACER
+    prctl(PR_SET_PTRACER, (unsigned long)tracer, 0, 0, 0);
+#endif
+    if (send(t->other, "", 1, MSG_NOSIGNAL) != 1 || recv(t->other, &error, sizeof error, MSG_WAITALL) != sizeof error)
+        return ECONNRESET;
+    return error;
+}
+
+const char *execute_itself(const char *loader, const char *file, char **argv, int must)
+{
+    static char why[256];
+    struct tracing t = {.pid = getpid(), .must = must, .name = must ? "build" : "run", .file = file};
+    sigset_t all, before;
+    int pair[2], error;
+    const char *wrong = adopts();
+
+    t.loader = realpath(loader, NULL);
+    if (!wrong)
+        wrong = t.loader ? read_loader(&t, t.loader) : strerror(errno);
+    if (wrong)
+        return wrong;
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair)) {
+        snprintf(why, sizeof why, "no pair of sockets: %s", strerror(errno));
+        return why;
+    }
+    t.own = pair[0];
+    t.other = pair[1];
+    fflush(NULL);
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, &before);
+    pid_t tracer = start_orphan(&t);
+    close(t.own);
+    error = tracer < 0 ? -tracer : let_trace(&t, tracer);
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    if (!error) {
+        execv(file, argv);
+        error = errno;
+        if (error != EPERM && error != EACCES) /* which may be the tracer's fault */
+            return NULL;
+        kill(tracer, SIGKILL);
+    }
+    close(t.other);
+    snprintf(why, sizeof why, "no process may trace it: %s", strerror(error));
+    return why;
+}

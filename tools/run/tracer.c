@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * tracer.c: see tracer.h.
+ *
+ * It stops the program once, where execv has made all of it and nothing of it has run.  What it writes then changes
+ * nothing until its last write, which lies in one page and is therefore done or not done: whenever this process ends,
+ * the other one goes on, under its own interpreter before that write and under our loader behind it.
+ */
+#include "tools/run/tracer.h"
+#include "tools/common/tools.h"
+
+#include "loader/start/exchange.h"
+#include "rimf/base/base.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/user.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#ifndef SYS_close_range /* Linux 5.9 */
+#define SYS_close_range 436
+#endif
+
+#define STUB_ADDRESS 2   /* where in the stub the address of the struct exchange stands */
+#define NEAR_JUMP 5      /* bytes: e9 and a distance */
+#define FREE_BELOW 256   /* bytes below the stack's pointer that nobody writes to meanwhile */
+#define CODE64 0x33      /* the code segment of 64-bit programs */
+
+extern const unsigned char run_stub[], run_stub_end[];
+
+/* ---- before execv ---------------------------------------------------------------------- */
+
+/* Files of the program's: who waits for the end of a pipe shall not wait for us.  Standard error stays, to be written
+ * to. */
+static void close_files(const struct tracing *t)
+{
+    int kept = t->own;
+
+    close(t->other);
+    if (kept <= STDERR_FILENO)
+        return; /* there are none, or few */
+    close(STDIN_FILENO);
+    close(STDOUT_FILENO);
+    if (kept > STDERR_FILENO + 1)
+        syscall(SYS_close_range, STDERR_FILENO + 1, kept - 1, 0);
+    syscall(SYS_close_range, kept + 1, ~0u, 0);
+}
+
+static int open_memory(pid_t pid)
+{
+    char name[32];
+
+    snprintf(name, sizeof name, "/proc/%d/mem", (int)pid);
+    return open(name, O_RDWR | O_CLOEXEC);
+}
+
+/* The kernel may refuse writes to what is not writable: seen at a byte of ours, which stays what it is. */
+static int try_memory(pid_t pid)
+{
+    int fd = open_memory(pid), error = 0;
+
+    if (fd < 0)
+        return errno;
+    if (pwrite(fd, run_stub, 1, (off_t)(uintptr_t)run_stub) != 1)
+        error = errno;
+    close(fd);
+    return error;
+}
+
+static int seize(const struct tracing *t)
+{
+    long options = PTRACE_O_TRACEEXEC | (t->must ? PTRACE_O_EXITKILL : 0);
+
+    return ptrace(PTRACE_SEIZE, t->pid, 0, options) ? errno : try_memory(t->pid);
+}
+
+/* Signals reach the program as ever, and it stops and goes on by them.  0: it has ended. */
+static int wait_for_exec(pid_t pid)
+{
+    for (;;) {
+        int status;
+
+        if (waitpid(pid, &status, __WALL) != pid || !WIFSTOPPED(status))
+            return 0;
+        int event = status >> 16, signal = WSTOPSIG(status);
+        if (event == PTRACE_EVENT_EXEC)
+            return 1;
+        if (event == PTRACE_EVENT_STOP && signal != SIGTRAP)
+            ptrace(PTRACE_LISTEN, pid, 0, 0);
+        else
+            ptrace(PTRACE_CONT, pid, 0, event ? 0 : signal);
+    }
+}
+
+/* ---- behind it ----------------------------------------------------------------------------- */
+
+static int read_memory(int fd, uint64_t at, void *to, size_t n)
+{
+    return pread(fd, to, n, (off_t)at) == (ssize_t)n;
+}
+
+static int write_memory(int fd, uint64_t at, const void *from, size_t n)
+{
+    return pwrite(fd, from, n, (off_t)at) == (ssize_t)n;
+}
+
+/* Values of auxv, which stands behind the environment.  Those that are not there are 0. */
+static int read_auxv(int fd, uint64_t sp, uint64_t *base, uint64_t *secure)
+{
+    enum { ENVIRONMENT, TYPE, VALUE } next = ENVIRONMENT;
+    uint64_t argc, type = AT_NULL, words[256];
+
+    *base = *secure = 0;
+    if (!read_memory(fd, sp, &argc, sizeof argc))
+        return 0;
+    for (uint64_t at = sp + (argc + 2) * sizeof argc;;) {
+        ssize_t n = pread(fd, words, sizeof words, (off_t)at);
+        if (n < (ssize_t)sizeof *words)
+            return 0;
+        n /= (ssize_t)sizeof *words;
+        for (ssize_t i = 0; i < n; i++) {
+            if (next == ENVIRONMENT) {
+                next = words[i] ? ENVIRONMENT : TYPE;
+            } else if (next == TYPE) {
+                type = words[i];
+                next = VALUE;
+                if (type == AT_NULL)
+                    return 1;
+            } else {
+                next = TYPE;
+                if (type == AT_BASE)
+                    *base = words[i];
+                else if (type == AT_SECURE)
+                    *secure = words[i];
+            }
+        }
+        at += (uint64_t)n * sizeof *words;
+    }
+}
+
+/* The end of the interpreter; 0: it is none that starts at `entry`. */
+static uint64_t interpreter_end(int fd, uint64_t base, uint64_t entry)
+{
+    _Alignas(8) char head[4096];
+    const Elf64_Ehdr *eh = (const void *)head;
+    uint64_t end = 0;
+
+    if (!read_memory(fd, base, head, sizeof head) || memcmp(eh->e_ident, ELFMAG, SELFMAG) != 0 ||
+        eh->e_ident[EI_CLASS] != ELFCLASS64 || eh->e_machine != EM_X86_64 || base + eh->e_entry != entry ||
+        eh->e_phoff > sizeof head || eh->e_phoff % 8 || eh->e_phnum > (sizeof head - eh->e_phoff) / sizeof(Elf64_Phdr))
+        return 0;
+    const Elf64_Phdr *ph = (const void *)(head + eh->e_phoff);
+    for (size_t i = 0; i < eh->e_phnum; i++)
+        if (ph[i].p_type == PT_LOAD && ph[i].p_vaddr + ph[i].p_memsz > end)
+            end = ph[i].p_vaddr + ph[i].p_memsz;
+    return rimf_page_up(base + end);
+}
+
+/* The stub, so that the entry leads to it: there, or in front of it with a jump, all in one page.  Its place in
+ * x->code; 0: there is none. */
+static int place_stub(unsigned char *code, uint64_t stub_reads, struct exchange *x)
+{
+    size_t n = (size_t)(run_stub_end - run_stub), left = RIMF_PAGE - x->entry % RIMF_PAGE;
+    int32_t back = -(int32_t)(n + NEAR_JUMP);
+
+    memcpy(code, run_stub, n);
+    memcpy(code + STUB_ADDRESS, &stub_reads, sizeof stub_reads);
+    x->code = x->entry;
+    x->code_size = n;
+    if (left >= n)
+        return 1;
+    code[n] = 0xe9; /* jmp */
+    memcpy(code + n + 1, &back, sizeof back);
+    x->code -= n;
+    x->code_size += NEAR_JUMP;
+    return left >= NEAR_JUMP && rimf_page_down(x->code) == rimf_page_down(x->entry);
+}
+
+/* NULL, or why the program starts under its own interpreter. */
+static const char *exchange(const struct tracing *t, int fd)
+{
+    struct user_regs_struct r;
+    unsigned char code[EXCHANGE_CODE + NEAR_JUMP];
+    size_t size = sizeof(struct exchange) + strlen(t->loader) + 1;
+    struct exchange *x = must_alloc(size, 1);
+    uint64_t secure;
+
+    if (fd < 0 || ptrace(PTRACE_GETREGS, t->pid, 0, &r))
+        return strerror(errno);
+    if (r.cs != CODE64)
+        return "it is no 64-bit program";
+    if (!read_auxv(fd, r.rsp, &x->base, &secure))
+        return "its stack cannot be read";
+    if (secure)
+        return "it has other rights";
+    x->stack = r.rsp;
+    x->entry = r.rip;
+    x->text = t->text;
+    x->enter = t->enter;
+    x->end = x->base ? interpreter_end(fd, x->base, r.rip) : 0;
+    if (!x->end)
+        return "it is not at an interpreter's entry";
+    memcpy(x->path, t->loader, strlen(t->loader) + 1);
+    uint64_t at = (r.rsp - FREE_BELOW - size) & ~63ull;
+    if (!place_stub(code, at, x) || x->code_size > EXCHANGE_CODE)
+        return "there is no room at its interpreter's entry";
+    if (!read_memory(fd, x->code, x->original, x->code_size) || !write_memory(fd, at, x, size) ||
+        !write_memory(fd, x->code, code, x->code_size))
+        return "its memory cannot be written to";
+    return NULL;
+}
+
+int trace_execution(void *tracing)
+{
+    const struct tracing *t = tracing;
+    char go;
+    int error;
+
+    close_files(t);
+    if (read(t->own, &go, 1) != 1)
+        return 0;
+    error = seize(t);
+    if (write(t->own, &error, sizeof error) != sizeof error || error || !wait_for_exec(t->pid))
+        return 0;
+    const char *why = exchange(t, open_memory(t->pid));
+    if (why)
+        complain(t->name, "%s: %s: %s", t->file, t->must ? "not started" : "started without mvld", why);
+    if (why && t->must)
+        kill(t->pid, SIGKILL);
+    close(STDERR_FILENO);
+    ptrace(PTRACE_DETACH, t->pid, 0, 0);
+    return 0;
+}
