@@ -218,7 +218,7 @@ static void refuses_bad_passes(const char *folder)
         {"tls", "PT_TLS"},
         {"constructor", "constructors"},
         {"missing", "does not define 'mvld_pass'"},
-        {"abi", "version 4 of the pass interface, this mvld has 3"},
+        {"abi", "version 5 of the pass interface, this mvld has 4"},
         {"size", "has 16 bytes"},
         {"name", "its name lies outside the pass, or is not of"},
         {"other_name", "calls itself 'other', but was looked for as 'bad'"},
