@@ -214,13 +214,28 @@ int mvk_is_settled(const void *variable)
     return 1;
 }
 
+struct lines {
+    void (*line)(void *cookie, const char *text);
+    void *cookie;
+};
+
+static void describe_item(void *cookie, const struct mv_item *item)
+{
+    const struct lines *lines = cookie;
+    char text[512];
+
+    mv_describe(item, text, sizeof text);
+    lines->line(lines->cookie, text);
+}
+
 int mvk_dump(void (*line)(void *cookie, const char *text), void *cookie)
 {
+    struct lines lines = {line, cookie};
     int err;
 
     if (!engine)
         return refuse(ENODEV, "there is no engine");
-    err = mv_ops.dump(engine, line, cookie, &reply);
+    err = mv_ops.each(engine, describe_item, &lines, &reply);
     if (err)
         return err;
     each_line(engine->refusals, line, cookie);

@@ -16,7 +16,7 @@
  *   bind.c     what an operation wants of each point
  *   words.c    what entries and sites hold, and are to hold; write.c  the difference
  *              becomes one batch of patches
- *   outcome.c  what became of each point
+ *   outcome.c  what became of each point; describe.c  for people
  *   layout.c   makes the arrays for it; places.c  where code runs that has moved
  *   site.c     instructions at call sites; inline.c  bodies that fit into one; read.c  reads
  *              of constants
@@ -340,6 +340,9 @@ void mv_outcomes_finish(struct mv_engine *);
 const char *mv_why(int error); /* a phrase */
 /* 0: a stub of a function pointer of which another one speaks for all. */
 int mv_is_first(const struct mv_engine *, const struct mv_point *);
+
+/* ---- describe.c */
+void mv_describe(const struct mv_item *, char *text, size_t size);
 
 /* ---- write.c */
 /* Writes what the selected points want; number of changed functions.  `all`: also those of
