@@ -142,9 +142,10 @@ class Result:
 
 
 def is_file_of(name, file):
-    """Whether a program of this name was executed from its own file, or from that of a script's interpreter."""
+    """Whether a program of this name was executed from its own file, or from that of a script's interpreter.  In a chroot
+    a path of another mount namespace begins at the file system's root."""
     program = shutil.which(name, path=PATH)
-    return not program or not is_elf(program) or os.path.realpath(program) == file
+    return not program or not is_elf(program) or file.endswith(os.path.realpath(program))
 
 
 def difference(one, other, *names):
