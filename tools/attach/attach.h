@@ -48,6 +48,8 @@ struct attach {
 struct attach *attach_open(pid_t);
 void attach_close(struct attach *); /* ends what was begun */
 int attach_fail(struct attach *, const char *format, ...) __attribute__((format(printf, 2, 3))); /* -1 */
+/* A file of /proc/PID, with a NUL behind it, to be freed; NULL: it cannot be read.  `size` may be NULL. */
+char *attach_file(const struct attach *, const char *name, size_t *size);
 /* Copies memory of the process.  0, or -1. */
 int attach_read(const struct attach *, uint64_t address, void *to, size_t size);
 int attach_write(const struct attach *, uint64_t address, const void *from, size_t size);

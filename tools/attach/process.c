@@ -24,8 +24,7 @@ int attach_fail(struct attach *a, const char *format, ...)
     return -1;
 }
 
-/* A file of /proc/PID as a string; NULL when it cannot be read. */
-static char *read_file(const struct attach *a, const char *name, size_t *size)
+char *attach_file(const struct attach *a, const char *name, size_t *size)
 {
     int fd = openat(a->folder, name, O_RDONLY | O_CLOEXEC);
     char *text = NULL;
@@ -64,7 +63,7 @@ static const char *status_line(const char *status, const char *name)
 static uint64_t auxiliary(const struct attach *a, uint64_t type)
 {
     size_t size = 0;
-    char *bytes = read_file(a, "auxv", &size);
+    char *bytes = attach_file(a, "auxv", &size);
     uint64_t value = 0;
 
     for (size_t i = 0; bytes && i + sizeof(Elf64_auxv_t) <= size; i += sizeof(Elf64_auxv_t)) {
@@ -80,7 +79,7 @@ static uint64_t auxiliary(const struct attach *a, uint64_t type)
 
 static uint64_t when_began(const struct attach *a)
 {
-    char *stat = read_file(a, "stat", NULL), *at = stat ? strrchr(stat, ')') : NULL;
+    char *stat = attach_file(a, "stat", NULL), *at = stat ? strrchr(stat, ')') : NULL;
     uint64_t began = 0;
 
     /* The field behind the name is the third; the time is the 22nd. */
@@ -137,7 +136,7 @@ static int check_kind(struct attach *a, const char *status)
 
 int attach_check(struct attach *a)
 {
-    char *status = read_file(a, "status", NULL);
+    char *status = attach_file(a, "status", NULL);
     int err;
 
     if (!status || when_began(a) != a->began) {
@@ -209,7 +208,7 @@ int attach_write(const struct attach *a, uint64_t address, const void *from, siz
 
 int attach_is_writable(const struct attach *a, uint64_t address, size_t size)
 {
-    char *maps = read_file(a, "maps", NULL), writable = 0;
+    char *maps = attach_file(a, "maps", NULL), writable = 0;
     uint64_t start, end;
 
     for (char *line = maps; line && *line; line = strchr(line, '\n'), line += line != NULL)

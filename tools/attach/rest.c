@@ -80,19 +80,23 @@ static int is_rest(const struct attach *a, uint64_t number, const uint64_t *argu
     }
 }
 
+/* A file of a thread in /proc, to be freed; "" when it cannot be read. */
+static char *read_of_thread(const struct attach *a, pid_t thread, const char *what)
+{
+    char path[48], *text;
+
+    snprintf(path, sizeof path, "task/%d/%s", thread, what);
+    text = attach_file(a, path, NULL);
+    return text ? text : must_print("%s", "");
+}
+
 static int waits_in_a_call(const struct attach *a, pid_t thread)
 {
-    char path[48], text[256];
-    uint64_t number, arguments[6];
-    int fd, n;
+    char *text = read_of_thread(a, thread, "syscall");
+    uint64_t number, arguments[3];
+    int n = sscanf(text, "%lu %lx %lx %lx", &number, &arguments[0], &arguments[1], &arguments[2]);
 
-    snprintf(path, sizeof path, "task/%d/syscall", thread);
-    fd = openat(a->folder, path, O_RDONLY | O_CLOEXEC);
-    n = fd < 0 ? -1 : (int)read(fd, text, sizeof text - 1);
-    if (fd >= 0)
-        close(fd);
-    text[n > 0 ? n : 0] = 0;
-    n = sscanf(text, "%lu %lx %lx %lx", &number, &arguments[0], &arguments[1], &arguments[2]);
+    free(text);
     return n == 4 && is_rest(a, number, arguments, 1);
 }
 
@@ -126,16 +130,22 @@ static int signal_of(int status)
     return status >> 16 ? 0 : WSTOPSIG(status);
 }
 
-static int resume_until(struct attach *a, int request, uint64_t until)
+/* The status of the stop that was asked for, or -1.  From others the thread goes on with this request. */
+static int wait_for_stop(struct attach *a, int request, uint64_t until)
 {
-    int status = 0;
+    int status = wait_status(a->thread, until);
 
-    do {
-        if (ptrace(request, a->thread, NULL, status ? signal_of(status) : 0))
+    while (status != -1 && is_foreign(status)) {
+        if (ptrace(request, a->thread, NULL, signal_of(status)))
             return -1;
         status = wait_status(a->thread, until);
-    } while (status != -1 && is_foreign(status));
+    }
     return status;
+}
+
+static int resume_until(struct attach *a, int request, uint64_t until)
+{
+    return ptrace(request, a->thread, NULL, NULL) ? -1 : wait_for_stop(a, request, until);
 }
 
 int attach_resume(struct attach *a, int request, unsigned milliseconds)
@@ -146,37 +156,22 @@ int attach_resume(struct attach *a, int request, unsigned milliseconds)
 int attach_interrupt(struct attach *a)
 {
     uint64_t until = attach_clock() + UINT64_C(1000000000);
-    int status;
 
     if (ptrace(PTRACE_INTERRUPT, a->thread, NULL, NULL))
         return -1;
-    status = wait_status(a->thread, until);
-    while (status != -1 && is_foreign(status)) {
-        if (ptrace(PTRACE_CONT, a->thread, NULL, signal_of(status)))
-            return -1;
-        status = wait_status(a->thread, until);
-    }
-    return status == -1 ? -1 : 0;
+    return wait_for_stop(a, PTRACE_CONT, until) == -1 ? -1 : 0;
 }
 
 /* ---- what the thread has */
 
 static int has_signal(const struct attach *a)
 {
-    char path[48], text[4096], *line;
+    char *text = read_of_thread(a, a->thread, "status"), *line = strstr(text, "SigPnd:");
     uint64_t own = 0, shared = 0, blocked = 0;
-    int fd;
-    ssize_t n;
+    int n = line ? sscanf(line, "SigPnd: %lx ShdPnd: %lx SigBlk: %lx", &own, &shared, &blocked) : 0;
 
-    snprintf(path, sizeof path, "task/%d/status", a->thread);
-    fd = openat(a->folder, path, O_RDONLY | O_CLOEXEC);
-    n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
-    if (fd >= 0)
-        close(fd);
-    text[n > 0 ? n : 0] = 0;
-    line = strstr(text, "SigPnd:");
-    return !line || sscanf(line, "SigPnd: %lx ShdPnd: %lx SigBlk: %lx", &own, &shared, &blocked) != 3 ||
-           ((own | shared) & ~blocked);
+    free(text);
+    return n != 3 || ((own | shared) & ~blocked);
 }
 
 /* Reads what the thread has; 0 when that is a place of rest. */
@@ -237,18 +232,11 @@ static int stop_thread(struct attach *a, pid_t thread)
 /* The state letter of a thread's stat. */
 static char state_of(const struct attach *a, pid_t thread)
 {
-    char path[48], text[512], *end;
-    int fd;
-    ssize_t n;
+    char *text = read_of_thread(a, thread, "stat"), *end = strrchr(text, ')');
+    char state = end && end[1] ? end[2] : 'X';
 
-    snprintf(path, sizeof path, "task/%d/stat", thread);
-    fd = openat(a->folder, path, O_RDONLY | O_CLOEXEC);
-    n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
-    if (fd >= 0)
-        close(fd);
-    text[n > 0 ? n : 0] = 0;
-    end = strrchr(text, ')');
-    return end && end[1] ? end[2] : 'X';
+    free(text);
+    return state;
 }
 
 /* Each thread once: those that wait first. */
