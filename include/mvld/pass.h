@@ -38,7 +38,7 @@
  *     map       file_place
  *     relocate  symbol_bind, symbol_hide, symbol_add, section_add
  *     run       section_add, code_add, section_set_pages, domain_add, domain_move, calls_retarget,
- *               reference_retarget, code_splice, fragment_move
+ *               reference_retarget, code_splice, code_remove, fragment_move
  *
  *   Each pass needs options (pass/options.h) and the first parts of struct mvld_api.  What passes need that move code
  *   is in pass/moved.h, and for those that patch code byte by byte in pass/patches.h.
@@ -388,6 +388,17 @@ struct mvld_api {
      * instruction cannot make way, or a snapshot is made; -EBUSY: a debugger is there; -EEXIST: a splice beside it
      * replaces it; -E2BIG, -ENOMEM. */
     int (*code_splice)(const struct mvld_context *, uintptr_t address, mvld_splice_code *code, void *cookie);
+
+    /* The function becomes traps: who calls it all the same gets a sentence on standard error, where there is room
+     * for one, and SIGILL or SIGTRAP.  Declared: made behind the last pass, also of code that moves, all of the pass
+     * or none.  Functions that lead to each other go together: when the pass has returned 0, what stays must lead to
+     * none of those that go, nor run into one (`fragment` tells which do); else the pass fails, with a sentence that
+     * names one.  `flags`: MVLD_REMOVE_EXPORTED.  A snapshot holds it.  For the thread that loads, inside run.
+     * 0, or with a sentence that names object and place: -EPERM: another stage; -EINVAL: no function, or no such
+     * flag; -ENODATA: it is not proven (MVLD_PROOF_MOVABLE); -ENOTSUP: an object that must not be changed, or a
+     * snapshot that could not hold it; -EBUSY: its address may be held, it is exported or bound (MVLD_FUNCTION_*), or
+     * code of its object has run; -EEXIST: twice; -ENOMEM. */
+    int (*code_remove)(const struct mvld_context *, const struct mvld_function *, uint32_t flags);
 
     /* ---- New code and data ----------------------------------------------------- */
 

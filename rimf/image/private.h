@@ -35,6 +35,7 @@ struct left_calls {
 
 #define OBJECT_PATCHED 1 /* a pass changed its code, byte by byte */
 #define OBJECT_SPLICED 2 /* code runs in front of instructions of it (code/splice.c) */
+#define OBJECT_REMOVED 4 /* functions of it were removed (code/remove.c) */
 
 struct rimf_object {
     struct mvld_object public; /* first: passes hold pointers to it */
@@ -138,6 +139,21 @@ struct rimf_retargets {
     struct rimf_address_set places; /* of each the last one, from 1: that counts */
 };
 
+/* A function that a pass removes (code/remove.c). */
+struct rimf_removal {
+    const struct mvld_context *ctx;
+    struct rimf_object *object;
+    uintptr_t start; /* where it was mapped */
+    size_t size;
+    int is_made;
+};
+
+struct rimf_removals {
+    struct rimf_removal *list;
+    size_t n, room;
+    struct rimf_address_set entries;
+};
+
 struct mvld_image {
     const struct rimf_sys *sys;
     const struct rimf_log *log;
@@ -176,6 +192,11 @@ struct mvld_image {
     size_t n_new_sections;
     enum rimf_stage stage;
     struct code_splice *splices; /* code/splice.c */
+    struct rimf_removals removals; /* until analyses are closed */
+    struct {                       /* code/bound.c */
+        struct rimf_address_set set;
+        uint64_t update; /* of the image, when it was read */
+    } bound;
     const struct mvld_context *running;
     struct symbol_edit *symbol_edits; /* image/symbol_edits.c */
     struct rimf_address_set symbols_edited;
@@ -221,6 +242,12 @@ static inline int rimf_image_learns(const struct mvld_image *image)
 static inline const struct rimf_object *rimf_object_of(const struct mvld_object *public)
 {
     return (const struct rimf_object *)public;
+}
+
+/* A pass removes the function that begins there. */
+static inline int rimf_is_removed(const struct mvld_image *image, uintptr_t entry)
+{
+    return rimf_address_set_find(&image->removals.entries, entry) != NULL;
 }
 
 /* What a pass hands over may be NULL, or zeros.  Every object has a name. */

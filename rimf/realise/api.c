@@ -89,6 +89,7 @@ static const struct mvld_api api = {
     .function_find = rimf_function_find,
     .instruction_each = instruction_each,
     .code_splice = code_splice,
+    .code_remove = rimf_code_remove,
 };
 
 const struct mvld_api *rimf_api(void)

@@ -26,8 +26,11 @@ enum mvld_proof {
     MVLD_PROOF_MOVABLE  /* likewise; and what of it depends on where it lies */
 };
 
-#define MVLD_FUNCTION_REACHED 1u /* others than proven functions lead to it: pointers, symbols, code that is
-                                  * not understood */
+/* Who leads to it, or into it, beside functions that are proven. */
+#define MVLD_FUNCTION_REACHED 1u  /* anybody of these: pointers, symbols, code that is not understood */
+#define MVLD_FUNCTION_HELD 2u     /* others than symbols: somebody may hold its address */
+#define MVLD_FUNCTION_EXPORTED 4u /* a dynamic symbol: dlsym finds it, and objects that come later */
+#define MVLD_FUNCTION_BOUND 8u    /* and an object of the process refers to such a symbol, or the host loader does */
 
 struct mvld_function {
     const struct mvld_object *object;
@@ -70,6 +73,9 @@ struct mvld_instruction {
                        * Whatever is not decided counts as read: at calls, returns, and where control leaves
                        * the function, all of it. */
 };
+
+/* Of code_remove: neither dlsym nor an object that comes later shall find what no object of the process refers to. */
+#define MVLD_REMOVE_EXPORTED 1u
 
 /* A function in code that a pass adds (code_add).  `frame` is what DWARF calls call frame instructions, as behind
  * `.cfi_startproc`: at its first byte the CFA is %rsp + 8, and the return address lies at CFA - 8.  The code

@@ -35,7 +35,8 @@ enum mvld_reference_kind {
     MVLD_REFERENCE_CALL_SLOT,    /* ff 15 rel32  call *slot(%rip) */
     MVLD_REFERENCE_JUMP_SLOT,    /* ff 25 rel32  jmp  *slot(%rip) */
     MVLD_REFERENCE_CALL_SINGLE,  /* e8 rel32     call of a function of the same object that is one
-                                                 instruction and a return; its slot is 0 */
+                                                 instruction and a return; its slot is 0, and `target` where
+                                                 that function stands in place of the call by now */
     /* Inside of the object, from code that can be moved; `site` likewise. */
     MVLD_REFERENCE_CALL, /* e8 rel32             call of other code */
     MVLD_REFERENCE_JUMP, /* e9, 0f 8x rel32      jump to other code, perhaps of the same function */
