@@ -35,9 +35,9 @@
  *   meets what those before it want: that is made first.  Patches of code (pass/patches.h) are made when they
  *   are committed.
  *
- *     map       file_place
+ *     map       file_place (and file_object, to look at the file)
  *     relocate  symbol_bind, symbol_hide, symbol_add, section_add
- *     run       section_add, code_add, section_set_pages, domain_add, domain_move, calls_retarget,
+ *     run       section_add, code_add, section_set_pages, section_protect, domain_add, domain_move, calls_retarget,
  *               reference_retarget, code_splice, code_remove, fragment_move
  *
  *   Each pass needs options (pass/options.h) and the first parts of struct mvld_api.  What passes need that move code
@@ -139,7 +139,7 @@ struct mvld_pass {
      * 0, or negative errno with a sentence (fail): it must not be.  Then the program does not start, or
      * the dlopen fails, as for any file that cannot be mapped; the sentence is on standard error (once the program
      * runs, not where that is a regular file: it may be one of its own).  The image has no objects yet, at the start;
-     * asked are alloc, release, fail, log, random, file_read and file_place.  Also asked at starts from a snapshot: such a pass has not
+     * asked are alloc, release, fail, log, random, file_read, file_object with what it serves, and file_place.  Also asked at starts from a snapshot: such a pass has not
      * MVLD_PASS_FREEZES.  The host loader is not asked about. */
     int (*map)(const struct mvld_context *, const struct mvld_file *);
     /* Objects are mapped, each as soon as it is, and nothing of the start, or of the dlopen that they belong
@@ -250,6 +250,19 @@ struct mvld_api {
      * (-EPERM).  -EINVAL: no section, or AS_MAPPED; -ENOTSUP: a snapshot is made; or what the kernel says. */
     int (*section_set_pages)(struct mvld_image *, const struct mvld_section *, enum mvld_section_pages);
 
+    /* The pages of a section of data get this protection (PROT_READ, PROT_WRITE, or 0: no access), and a protection key
+     * (key_add; -1: none).  Declared: made behind all else that passes want.  mvld looks at nothing of a protected
+     * segment any more.  Who opens it again, for a thread (wrpkru) or for all (mprotect), is code of the pass that
+     * calls lead through; passes/example/isolate.c.  A key is inherited by threads that a thread makes, with the rights
+     * that it has at the moment; signal handlers begin without.
+     * In the stage run.  0, or with a sentence: -EPERM: another stage; -EINVAL; -ENOTSUP: a snapshot is made, its first
+     * page is not its own, an object that must not be changed, or the host loader binds slots in it when they are
+     * first used; -ENOMEM. */
+    int (*section_protect)(const struct mvld_context *, const struct mvld_section *, uint32_t prot, int key);
+    /* A protection key that this thread has no access by, from 1 on.  In the stage run.  Negative errno with a sentence:
+     * CPU or kernel have none, or no more. */
+    long (*key_add)(const struct mvld_context *);
+
     /* The definition of `name` (any version when `version` is NULL) in `object`
      * alone.  -ENOENT when it has none. */
     int (*symbol_find)(const struct mvld_object *, const char *name, const char *version,
@@ -267,7 +280,13 @@ struct mvld_api {
 
     /* ---- The stage map --------------------------------------------------------- */
 
-    /* For the stage map.  The lowest page of the object lies at `address`, a multiple of a page, instead of
+    /* For the stage map.  The file as an object: headers (phdr), segments, `why`, build-id, and what note_each,
+     * symbol_find, symbol_each and object_holds tell of objects.  Its segments lie where `bias` says, not relocated, and
+     * what is executed is zeros there: code is at file->bytes + p_offset.  Not one of the image's objects: it is gone
+     * when the pass returns, or asks again.  NULL, with a sentence: another stage, no ELF file for this machine whose
+     * segments the file holds, or no memory. */
+    const struct mvld_object *(*file_object)(const struct mvld_context *, const struct mvld_file *);
+    /* The lowest page of the object lies at `address`, a multiple of a page, instead of
      * where the host loader would have it; of several calls the last counts.  What is nearer than 2 GiB to the
      * executable (file->address) can be called directly.  An address that is the same each time is one that
      * attackers know.  Not for what has its place already: the
@@ -341,7 +360,7 @@ struct mvld_api {
                           mvld_calls_rule *, uint32_t flags);
 
     /* Leads one reference elsewhere, as reference_each told it: a CALL, LEA, SLOT or WORD that leads to
-     * the beginning of a function.  `target` is code of an object (not the vDSO's, nor the host loader's),
+     * the beginning of a function, or a WORD of DT_INIT_ARRAY or DT_FINI_ARRAY.  `target` is code of an object (not the vDSO's, nor the host loader's),
      * or of a section that the pass added, and within 2 GiB where the reference is one of code.
      * Or a JUMP_TABLE; then `target` is where an entry of the same table leads.
      * Declared: verified now, made behind the last pass, all of one pass or none.  A pass before may have wanted

@@ -192,6 +192,18 @@ struct mvld_image {
     size_t n_new_sections;
     enum rimf_stage stage;
     struct code_splice *splices; /* code/splice.c */
+    struct section_wanted { /* image/sections.c: a protection */
+        struct section_wanted *next;
+        const struct mvld_context *ctx;
+        struct mvld_section *section;
+        uint32_t prot;
+        int key;
+    } *sections_wanted;
+    struct { /* realise/file_view.c */
+        struct rimf_object *object;
+        uintptr_t start;
+        size_t size;
+    } viewed;
     struct rimf_removals removals; /* until analyses are closed */
     struct {                       /* code/bound.c */
         struct rimf_address_set set;
@@ -356,6 +368,13 @@ const char *rimf_slot_name(struct mvld_image *, const struct mvld_object *, uint
 const struct mvld_section *rimf_section_at(const struct mvld_image *, const struct mvld_object *, size_t index);
 const struct mvld_section *rimf_section_find(const struct mvld_image *, uintptr_t address);
 int rimf_section_set_pages(struct mvld_image *, const struct mvld_section *, enum mvld_section_pages);
+
+int rimf_section_protect(const struct mvld_context *, const struct mvld_section *, uint32_t prot, int key);
+long rimf_key_add(const struct mvld_context *);
+/* Those of this pass are not wanted. */
+void rimf_protections_forget(struct mvld_image *, const struct mvld_context *);
+/* They are made, when no pass runs any more.  NULL; or *error, with a sentence, and whose one is not. */
+const struct mvld_context *rimf_protections_emit(struct mvld_image *, int *error);
 
 void *rimf_section_add(const struct mvld_context *, enum mvld_section_kind, size_t size);
 /* 1, or 0 with a sentence.  And notes one, whose memory is there: 0, or -ENOMEM. */

@@ -7,6 +7,7 @@
  *     code moves         with the calls in it (moved/batch.c)
  *     calls in place     else: of what did not move
  *     functions go       that are removed (code/remove.c), wherever they are by then
+ *     sections           are protected (image/sections.c)
  */
 #include "rimf/realise/realise.h"
 
@@ -199,23 +200,24 @@ static int emit_references(struct mvld_image *image)
     return failed;
 }
 
-/* Likewise. */
-static int emit_removals(struct mvld_image *image)
+/* Likewise; these are last. */
+static int emit_last(struct mvld_image *image)
 {
     const struct mvld_context *ctx;
     int error, failed = 0;
 
-    while ((ctx = rimf_removals_emit(image, &error))) {
+    while ((ctx = rimf_removals_emit(image, &error)) || (ctx = rimf_protections_emit(image, &error))) {
         failed = error;
         fail(image, ctx, error);
         rimf_removals_forget(image, ctx);
+        rimf_protections_forget(image, ctx);
     }
     return failed;
 }
 
 int rimf_image_emit(struct mvld_image *image)
 {
-    int refused = emit_references(image), error = 0, failed, removed;
+    int refused = emit_references(image), error = 0, failed, last;
     const struct mvld_context *mover = image->moved ? image->moved->mover : NULL;
     size_t made = image->moved ? image->moved->n : 0;
     int moves = mover && mover != image->unfinished;
@@ -229,8 +231,8 @@ int rimf_image_emit(struct mvld_image *image)
         error = emit_all_in_place(image, made);
     error = fail_all(image, error);
     end_edits(image);
-    removed = emit_removals(image);
-    return refused ? refused : failed ? failed : error ? error : removed;
+    last = emit_last(image);
+    return refused ? refused : failed ? failed : error ? error : last;
 }
 
 /* Whether this thread is the one that runs the pass; another one may ask where code runs. */
@@ -271,6 +273,7 @@ void rimf_pass_failed(struct mvld_image *image, const struct mvld_context *ctx)
     rimf_image_forget_edits(image, ctx);
     rimf_splices_forget(image, ctx);
     rimf_removals_forget(image, ctx);
+    rimf_protections_forget(image, ctx);
     rimf_added_realise(image, 1);
     if (image->moved && image->moved->mover == ctx) {
         moved_drop_plan(image);
