@@ -71,7 +71,6 @@
 #ifndef MVLD_PASS_H
 #define MVLD_PASS_H
 
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -82,7 +81,7 @@
 #include <mvld/pass/patches.h>
 #include <mvld/pass/references.h>
 
-#define MVLD_PASS_ABI 4u
+#define MVLD_PASS_ABI 5u
 
 struct mvld_image;  /* opaque: the one description of all objects */
 struct mvld_api;    /* below */
@@ -139,13 +138,14 @@ struct mvld_pass {
      * 0, or negative errno with a sentence (fail): it must not be.  Then the program does not start, or
      * the dlopen fails, as for any file that cannot be mapped; the sentence is on standard error (once the program
      * runs, not where that is a regular file: it may be one of its own).  The image has no objects yet, at the start;
-     * asked are alloc, release, fail, log, random, file_read, file_object with what it serves, and file_place.  Also asked at starts from a snapshot: such a pass has not
-     * MVLD_PASS_FREEZES.  The host loader is not asked about. */
+     * asked are alloc, release, fail, log, random, file_read, file_object with what it serves, and file_place.  Also
+     * asked at starts from a snapshot: such a pass has not MVLD_PASS_FREEZES.  The host loader is not asked about. */
     int (*map)(const struct mvld_context *, const struct mvld_file *);
     /* Objects are mapped, each as soon as it is, and nothing of the start, or of the dlopen that they belong
      * to, is relocated: symbols can be changed (symbol_bind, symbol_hide, symbol_add).  The image of this stage has all
-     * objects that are mapped so far, but for the vDSO and the host loader; its objects are other ones than those of run, and
-     * memory from alloc stays.  No snapshot of the program is made or used.  An error: none of the edits is made. */
+     * objects that are mapped so far, but for the vDSO and the host loader; its objects are other ones than those of
+     * run, and memory from alloc stays.  No snapshot of the program is made or used.  An error: none of the edits is
+     * made. */
     int (*relocate)(const struct mvld_context *, const struct mvld_object *const *objects, size_t n);
     /* The objects of the start, all of them, in the order of the link map; or those of one dlopen, with
      * `later` in the context.  A pass that failed at the start is not called again. */
@@ -197,7 +197,6 @@ struct mvld_api {
     void (*log)(const struct mvld_image *, uint32_t category, const char *format, ...)
         __attribute__((format(printf, 3, 4)));
     int (*log_enabled)(const struct mvld_image *, uint32_t category); /* 1 or 0 */
-    void (*vlog)(const struct mvld_image *, uint32_t category, const char *format, va_list);
 
     /* Memory, zeroed, 16-byte aligned, from mvld's own pages.  NULL when there is
      * none.  release(NULL) is nothing.  [any thread] */
@@ -245,7 +244,6 @@ struct mvld_api {
      * index, or address.  Good as long as the object. */
     const struct mvld_section *(*section_at)(const struct mvld_image *, const struct mvld_object *,
                                              size_t index);
-    const struct mvld_section *(*section_find)(const struct mvld_image *, uintptr_t address);
     /* Asks the kernel for such pages, at once: nothing that the program computes changes.  In the stage run
      * (-EPERM).  -EINVAL: no section, or AS_MAPPED; -ENOTSUP: a snapshot is made; or what the kernel says. */
     int (*section_set_pages)(struct mvld_image *, const struct mvld_section *, enum mvld_section_pages);
@@ -259,8 +257,8 @@ struct mvld_api {
      * page is not its own, an object that must not be changed, or the host loader binds slots in it when they are
      * first used; -ENOMEM. */
     int (*section_protect)(const struct mvld_context *, const struct mvld_section *, uint32_t prot, int key);
-    /* A protection key that this thread has no access by, from 1 on.  In the stage run.  Negative errno with a sentence:
-     * CPU or kernel have none, or no more. */
+    /* A protection key that this thread has no access by, from 1 on.  In the stage run.  Negative errno with a
+     * sentence: CPU or kernel have none, or no more. */
     long (*key_add)(const struct mvld_context *);
 
     /* The definition of `name` (any version when `version` is NULL) in `object`
@@ -281,8 +279,8 @@ struct mvld_api {
     /* ---- The stage map --------------------------------------------------------- */
 
     /* For the stage map.  The file as an object: headers (phdr), segments, `why`, build-id, and what note_each,
-     * symbol_find, symbol_each and object_holds tell of objects.  Its segments lie where `bias` says, not relocated, and
-     * what is executed is zeros there: code is at file->bytes + p_offset.  Not one of the image's objects: it is gone
+     * symbol_find, symbol_each and object_holds tell of objects.  Its segments lie where `bias` says, not relocated,
+     * and what is executed is zeros there: code is at file->bytes + p_offset.  Not one of the image's objects: it is gone
      * when the pass returns, or asks again.  NULL, with a sentence: another stage, no ELF file for this machine whose
      * segments the file holds, or no memory. */
     const struct mvld_object *(*file_object)(const struct mvld_context *, const struct mvld_file *);
@@ -317,8 +315,8 @@ struct mvld_api {
      * The name is copied.  Tables of another size are in memory of their own, which is not given back: who reads
      * an object's DT_SYMTAB inside of its segments alone finds none.
      * 0; -EPERM: another stage; -EEXIST: the object defines it; -EINVAL: the above; -ENOTSUP: the object has no
-     * DT_GNU_HASH, or there is none that is sound, or its room is full; -E2BIG: more than MVLD_SYMBOLS_MAX of this pass;
-     * -ENOMEM. */
+     * DT_GNU_HASH, or there is none that is sound, or its room is full; -E2BIG: more than MVLD_SYMBOLS_MAX of this
+     * pass; -ENOMEM. */
     int (*symbol_add)(const struct mvld_context *, const struct mvld_symbol *symbol);
 
     /* ---- Slots and references: where calls and pointers lead ------------------- */
@@ -360,8 +358,8 @@ struct mvld_api {
                           mvld_calls_rule *, uint32_t flags);
 
     /* Leads one reference elsewhere, as reference_each told it: a CALL, LEA, SLOT or WORD that leads to
-     * the beginning of a function, or a WORD of DT_INIT_ARRAY or DT_FINI_ARRAY.  `target` is code of an object (not the vDSO's, nor the host loader's),
-     * or of a section that the pass added, and within 2 GiB where the reference is one of code.
+     * the beginning of a function, or a WORD of DT_INIT_ARRAY or DT_FINI_ARRAY.
+     * `target` is code of an object (not the vDSO's, nor the host loader's), or of a section that the pass added, and within 2 GiB where the reference is one of code.
      * Or a JUMP_TABLE; then `target` is where an entry of the same table leads.
      * Declared: verified now, made behind the last pass, all of one pass or none.  A pass before may have wanted
      * it elsewhere.  A snapshot holds those of code.
@@ -460,11 +458,11 @@ struct mvld_api {
 
     /* ---- Domains --------------------------------------------------------------- */
 
-    /* Domains.  NULL: no such index.  Changed in the stage run, by the thread that loads: add: its number,
-     * the name is copied; -E2BIG, -ENOMEM.  move: -EINVAL: no such domain; -ENOENT: the object is gone.
+    /* Domains: objects that belong together, by a number.  Number 0 is there from the start and gets every new object.
+     * They protect nothing by themselves: passes behind read them.
+     * Changed in the stage run, by the thread that loads: add: its number, the name, for logs, is copied; -E2BIG
+     * (MVLD_DOMAINS_MAX), -ENOMEM.  move: -EINVAL: no such domain; -ENOENT: the object is gone.
      * Both: -EPERM: another stage. */
-    size_t (*domain_count)(const struct mvld_image *);
-    const struct mvld_domain *(*domain_at)(const struct mvld_image *, size_t index);
     long (*domain_add)(struct mvld_image *, const char *name);
     size_t (*domain_of)(const struct mvld_object *);
     int (*domain_move)(struct mvld_image *, const struct mvld_object *, size_t domain);
@@ -482,8 +480,8 @@ struct mvld_api {
      * fragment_move: declares that a fragment moves, or several neighbours as one, or, with NULL, all code
      * of `object` that can, as one block: `gap` bytes behind what was declared before.  What leads to it
      * follows.  Fragments of an object that are not declared together with its others stay.  Moved when
-     * the pass has returned 0, all or none.  Negative errno with a sentence (good until the next call) in *why: it stays; another pass may have moved it,
-     * which the sentence names. */
+     * the pass has returned 0, all or none.  Negative errno with a sentence (good until the next call) in
+     * *why: it stays; another pass may have moved it, which the sentence names. */
     int (*region_open)(const struct mvld_context *, enum mvld_pages pages, uint32_t names,
                        const char **why);
     size_t (*fragments)(struct mvld_image *, const struct mvld_object *, struct mvld_fragment *,

@@ -15,8 +15,8 @@
 enum { LIBRARY, EXPORTED, KEEP };
 
 static const struct mvld_option options[] = {
-    {.name = "library", .type = MVLD_OPTION_STRING, .initial = "", .help = "the only object to look at, by its file name"},
-    {.name = "exported", .type = MVLD_OPTION_BOOL, .initial = "no", .help = "what no object refers to by name goes, too"},
+    {.name = "library", .type = MVLD_OPTION_STRING, .initial = "", .help = "the only object to look at: its file name"},
+    {.name = "exported", .type = MVLD_OPTION_BOOL, .initial = "no", .help = "what no object refers to goes, too"},
     {.name = "keep", .type = MVLD_OPTION_FILE, .initial = "", .help = "names that the program looks up, a line each"},
     {.name = NULL},
 };
@@ -86,7 +86,8 @@ static void read_edges(struct graph *g)
     g->n_edges = 0;
     g->ctx->api->reference_each(g->ctx->image, g->object, kinds, note_reference, g, &why);
     for (size_t i = 0; i + 1 < g->n; i++)
-        if (g->functions[i].fragment.size && g->functions[i].fragment.original == g->functions[i + 1].fragment.original) {
+        if (g->functions[i].fragment.size &&
+            g->functions[i].fragment.original == g->functions[i + 1].fragment.original) {
             add_edge(g, i, i + 1);
             add_edge(g, i + 1, i);
         }
@@ -119,6 +120,7 @@ static void keep(struct graph *g, char *names)
 static int remove_rest(const struct graph *g)
 {
     const struct mvld_api *api = g->ctx->api;
+    uint32_t flags = g->ctx->settings[EXPORTED].number ? MVLD_REMOVE_EXPORTED : 0;
     size_t n = 0, bytes = 0, all = 0;
     int error = 0;
 
@@ -128,13 +130,13 @@ static int remove_rest(const struct graph *g)
         all += size;
         if (g->stays[i])
             continue;
-        error = api->code_remove(g->ctx, &g->functions[i], g->ctx->settings[EXPORTED].number ? MVLD_REMOVE_EXPORTED : 0);
+        error = api->code_remove(g->ctx, &g->functions[i], flags);
         n++;
         bytes += size;
     }
     if (!error)
-        api->log(g->ctx->image, MVLD_LOG_PASSES, "debloat: %s: %zu of %zu functions go, %zu of %zu bytes", g->object->name, n,
-                 g->n, bytes, all);
+        api->log(g->ctx->image, MVLD_LOG_PASSES, "debloat: %s: %zu of %zu functions go, %zu of %zu bytes",
+                 g->object->name, n, g->n, bytes, all);
     return error;
 }
 

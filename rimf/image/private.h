@@ -20,6 +20,8 @@
 #include "rimf/base/log.h"
 #include "rimf/base/sys.h"
 
+#include <stdarg.h>
+
 #define RIMF_BUILD_ID_MAX 64
 
 struct rimf_patcher; /* rimf/patch/patch.c */
@@ -152,6 +154,12 @@ struct rimf_removals {
     struct rimf_removal *list;
     size_t n, room;
     struct rimf_address_set entries;
+};
+
+/* image/domains.c */
+struct mvld_domain {
+    const char *name;
+    size_t n_objects;
 };
 
 struct mvld_image {
@@ -489,7 +497,6 @@ void rimf_api_release(struct mvld_image *, void *memory);
 const char *rimf_last_error(const struct mvld_image *);
 void rimf_api_log(const struct mvld_image *, uint32_t category, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-void rimf_api_vlog(const struct mvld_image *, uint32_t category, const char *format, va_list);
 int rimf_api_log_enabled(const struct mvld_image *, uint32_t category);
 int rimf_vfail(struct mvld_image *, int err, const char *format, va_list);
 int rimf_fail(struct mvld_image *, int err, const char *format, ...)
@@ -507,6 +514,6 @@ int rimf_fail(struct mvld_image *, int err, const char *format, ...)
     .original_of = rimf_original_of, \
     .alloc = rimf_api_alloc, .release = rimf_api_release, .fail = rimf_fail, \
     .last_error = rimf_last_error, .log = rimf_api_log, \
-    .log_enabled = rimf_api_log_enabled, .vlog = rimf_api_vlog
+    .log_enabled = rimf_api_log_enabled
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * mvld/pass/objects.h: the tables of objects, symbols, domains and sections.  Included by mvld/pass.h.
+ * mvld/pass/objects.h: the tables of objects, symbols and sections.  Included by mvld/pass.h.
  */
 #ifndef MVLD_PASS_OBJECTS_H
 #define MVLD_PASS_OBJECTS_H
@@ -49,14 +49,7 @@ struct mvld_symbol {
 
 #define MVLD_SYMBOLS_MAX 1024u /* that a pass adds to an object (symbol_add) */
 
-/* An isolation domain: objects inside one protection boundary.  Number 0, "process", is there from the
- * start and gets every new object.  Domains say what belongs together, for passes behind; they protect
- * nothing by themselves. */
-struct mvld_domain {
-    const char *name;
-    size_t n_objects;
-};
-#define MVLD_DOMAINS_MAX 256u
+#define MVLD_DOMAINS_MAX 256u   /* of a process (domain_add) */
 
 enum mvld_section_kind {
     MVLD_SECTION_CODE = 1,
