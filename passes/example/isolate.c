@@ -150,7 +150,7 @@ static int isolate(const struct mvld_context *ctx)
         if (d->d_tag >= DT_INIT_ARRAY && d->d_tag <= DT_FINI_ARRAYSZ)
             called[d->d_tag - DT_INIT_ARRAY] = d->d_un.d_val; /* two addresses, then two sizes */
     for (size_t i = 0; i < 2; i++)
-        for (size_t k = 0; k < called[2 + i] / sizeof *word && !error; k++) {
+        for (size_t k = 0; k < called[2 + i] / sizeof(uintptr_t) && !error; k++) {
             const uintptr_t *word = (const uintptr_t *)(domain.object->bias + called[i]) + k;
             if (api->object_holds(domain.object, (uintptr_t)word, sizeof *word, 1 /* PROT_READ */))
                 error = want_gate(api->original_of(ctx->image, *word) ? api->original_of(ctx->image, *word) : *word);
