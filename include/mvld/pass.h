@@ -249,7 +249,7 @@ struct mvld_api {
     int (*section_set_pages)(struct mvld_image *, const struct mvld_section *, enum mvld_section_pages);
 
     /* The pages of a section of data get this protection (PROT_READ, PROT_WRITE, or 0: no access), and a protection key
-     * (key_add; -1: none).  Declared: made behind all else that passes want.  mvld looks at nothing of a protected
+     * (key_add; negative: none).  Declared: made behind all else that passes want.  mvld looks at nothing of a protected
      * segment any more.  Who opens it again, for a thread (wrpkru) or for all (mprotect), is code of the pass that
      * calls lead through; passes/example/isolate.c.  A key is inherited by threads that a thread makes, with the rights
      * that it has at the moment; signal handlers begin without.

@@ -258,7 +258,7 @@ int rimf_section_protect(const struct mvld_context *ctx, const struct mvld_secti
     if (error)
         return error;
     if (!of || rimf_section_find(image, of->address) != of || of->kind != MVLD_SECTION_DATA ||
-        prot & ~(uint32_t)(PROT_READ | PROT_WRITE) || key < -1)
+        prot & ~(uint32_t)(PROT_READ | PROT_WRITE))
         return refuse(ctx, of, EINVAL, "it is no section of data, or no such protection");
     if (image->watch || of->address % RIMF_PAGE || (object && object->why))
         return refuse(ctx, of, ENOTSUP, image->watch ? "no snapshot holds it" : object && object->why ? object->why
