@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later
  *
- * arms.cc: which functions are decided where they are called, and what their callers get (inline.cc).
+ * arms.cc: chooses the functions whose calls become inline calls, and the arms of their callers (inline.cc).
  *
- * Those that the program wants so, at all calls.  And unasked those so small that GCC would inline them
- * by itself, if they were no variation points: copies of them cost a caller hardly more than the call
- * does, and less while nothing is committed.  But of those only such that do something or nothing; and
- * where no branch decides, calls that run more often than who calls: else a descriptor, and a selection in
- * each commit, buy nothing.
+ * - A function with "inline": all its calls.
+ * - Without being asked, from -O2 on (not -Os): functions so small that GCC would inline them if they were no
+ *   variation points.  A copy costs the caller hardly more than the call, and less while nothing is committed.
+ *   `noinline` functions and C++ inline functions are excluded.  The variants must return nothing or a constant
+ *   bool.  A call by branch must not be cold.  A call by
+ *   jump must run more often than its caller: otherwise its descriptor, and its part of each commit, do
+ *   not pay.
  *
- * How often is GCC's guess, from loops and from what the program says (`cold`, __builtin_expect).  A
- * profile comes later, and what is compiled to be measured must be the same code.
+ * The frequency is GCC's guess, from loops and hints (`cold`, __builtin_expect).  A profile comes later, and
+ * the code that is profiled must be the code that is shipped.
  */
 #include "multiverse.h"
 
