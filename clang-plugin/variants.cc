@@ -147,7 +147,7 @@ std::vector<size_t> maker::specialise(Function &clone, const mv_combination &c, 
             }
     }
     fold(clone);
-    /* If the function will be optimised, LLVM's other passes do the rest. */
+    /* LLVM skips these passes in functions that must not be optimised. */
     FunctionPassManager passes;
     passes.addPass(SROAPass());
     passes.addPass(EarlyCSEPass(true));
