@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * loader/config/query.h: for which program configuration is looked up.
+ * loader/config/query.h: the program whose configuration is looked up.
  */
 #ifndef LOADER_QUERY_H
 #define LOADER_QUERY_H
@@ -15,11 +15,11 @@ struct pipeline_query {
     char **envp;
     int secure;          /* AT_SECURE: no environment, no file of a user */
     const char *program; /* real path of the program, or NULL when unknown */
-    const char *name;    /* as called, its folder included when there is one: argv[0] */
+    const char *name;    /* argv[0], with its folder if it has one */
     const uint8_t *build_id;
     size_t build_id_size;
-    /* When `program` or `build_id` is NULL: asked for it when a configuration names programs that
-     * way.  Most execs find no configuration, and need not ask the kernel. */
+    /* Called if `program` or `build_id` is NULL and a configuration names programs that way.  Most
+     * execs find no configuration and need no system call. */
     const char *(*find_program)(void *cookie);
     const uint8_t *(*find_build_id)(void *cookie, size_t *size);
     /* Before that: 1 when the last part of `called` is the file's own name, which leaves the path's
