@@ -22,18 +22,19 @@ struct pipeline_query {
      * execs find no configuration and need no system call. */
     const char *(*find_program)(void *cookie);
     const uint8_t *(*find_build_id)(void *cookie, size_t *size);
-    /* Before that: 1 when the last part of `called` is the file's own name, which leaves the path's
-     * other parts to be asked for.  NULL: that is not known. */
+    /* Called before find_program: returns 1 if the last component of `called` is the file's own
+     * name, so that only the path's other components must be asked for.  NULL: unknown. */
     int (*is_called)(void *cookie, const char *called);
-    /* Passes are configured for the program: from here on more may be asked than the host loader asks.  Or NULL. */
+    /* Called when passes are configured for the program: from then on system calls are allowed that
+     * the host loader does not make.  Or NULL. */
     void (*is_meant)(void *cookie);
     void *cookie;
-    const char *called; /* the path that led to it, of execve (AT_EXECFN) or of a command line; or NULL */
-    int runs;           /* the plan will be run: what has nothing to do need not stay mapped */
+    const char *called; /* the executed path, from execve (AT_EXECFN) or a command line; or NULL */
+    int runs;           /* the plan will be run: idle passes need not stay mapped */
     int late;           /* pipeline_complete will be called */
-    int musl;           /* a program of musl's takes other libraries, see manager/find.c */
-    /* Zeroed and 16-byte aligned, for the plan, as long as that lives; or NULL.  When it
-     * does not suffice, the kernel is asked for more. */
+    int musl;           /* a program of musl takes other libraries, see manager/find.c */
+    /* Memory for the plan, zeroed and 16-byte aligned, valid as long as the plan; or NULL.  If it
+     * is not enough, the kernel is asked for more. */
     void *memory;
     size_t memory_size;
 };
