@@ -200,7 +200,7 @@ static void leave_unwinder(struct loader *l, const char *why)
     rimf_log(&l->log, MVLD_LOG_FILES, "caller hooks: backtraces will name moved code: %s", why);
 }
 
-/* Before its code is moved. */
+/* Called before its code is moved. */
 static void prepare_unwinder(struct loader *l)
 {
     struct hooks hooks;
@@ -215,7 +215,7 @@ static void prepare_unwinder(struct loader *l)
         leave_unwinder(l, why);
 }
 
-/* It may come by a dlopen: the C library opens it for the first backtrace. */
+/* The unwinder may come by a dlopen: the C library opens it for the first backtrace. */
 void caller_changed(struct loader *l, const struct mvld_object *const *removed, size_t n)
 {
     struct caller_hooks *caller = &l->caller;
@@ -262,7 +262,7 @@ static uintptr_t find_stubs(const struct mvld_image *image)
     return stubs;
 }
 
-/* They were proved in the process that made the snapshot, of these very files. */
+/* The process that made the snapshot verified them, for the same files. */
 static int take_kept(struct loader *l, struct caller_function *functions)
 {
     for (unsigned i = 0; i < CALLER_NEEDED; i++)
@@ -294,7 +294,7 @@ int caller_prepare(struct loader *l, const char **why)
         return -ENOTSUP;
     caller->kept = take_kept(l, caller->functions);
     err = caller->kept ? 0 : caller_find(l, caller->functions, why);
-    if (!err && !caller->kept) /* else caller_install, which is next, makes the hooks */
+    if (!err && !caller->kept) /* otherwise caller_install, which is next, makes the hooks */
         err = caller_hooks(caller, 0, CALLER_NEEDED, &hooks, why);
     if (err) {
         caller->stubs = 0;
