@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/base/base.h: what C code without libc needs everywhere: bytes, strings,
- * rounding, formatting.  Nothing here allocates or makes a system call.
+ * rimf/base/base.h: bytes, strings, rounding and formatting for C code without libc.  Nothing here
+ * allocates or makes a system call.
  */
 #ifndef RIMF_BASE_H
 #define RIMF_BASE_H
