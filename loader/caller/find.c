@@ -89,7 +89,9 @@ static uintptr_t frame_table(const struct mvld_object *object, uint32_t *n)
     return readable(object, header + 12, 8ul * *n) ? header : 0;
 }
 
-/* Finds the function that contains `address`: 0, or -ENOENT: none is described there. */
+/* Finds the function that contains `address`: 0, or -ENOENT: none is described there.
+ *     table   … { start - header, FDE - header } …       ascending by start
+ *     FDE     length, distance to CIE, start - here, size, … */
 static int described(const struct mvld_object *object, uintptr_t address, struct caller_function *out)
 {
     uint32_t n = 0;

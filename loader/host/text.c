@@ -119,7 +119,9 @@ const Elf64_Sym *host_symbol(const struct host *host, const char *name)
 
 /* ---- finding the places -------------------------------------------------------- */
 
-/* Whether there is only padding: int3, and the nops that assemblers use, */
+/* Whether there is only padding: int3, and the nops that assemblers use,
+ *     [66|2e]* 90                 nop
+ *     [66|2e]* 0f 1f /0 …         nop with a ModRM operand */
 static int is_padding(const uint8_t *p, const uint8_t *end, size_t least)
 {
     const uint8_t *wanted = p + least;
@@ -142,7 +144,11 @@ static int is_padding(const uint8_t *p, const uint8_t *end, size_t least)
     return p <= end;
 }
 
-/* jmp rel32 from `at`, through the tail of the text if the target is too far: */
+/* jmp rel32 from `at`, through the tail of the text if the target is too far:
+ *     e9 <rel32>                  jmp target
+ * and there
+ *     ff 25 00 00 00 00 <quad>    jmp *0(%rip)
+ * Returns the number of patches, or negative errno. */
 static int make_jump(const struct host *host, struct text_patch *patch, uintptr_t at, uintptr_t to,
                      size_t slot)
 {

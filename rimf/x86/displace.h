@@ -13,6 +13,13 @@
  *                                                     ◄───                       jmp f+5
  *
  * This is correct only if the difference cannot be observed:
+ *   - whole instructions move, and each continues with the next one: no branch, call, return, system
+ *     call or breakpoint, and nothing that depends on its own address except a RIP-relative operand,
+ *     which is corrected;
+ *   - nothing branches behind the first byte of the jump: this file checks the function's own
+ *     branches; the caller knows that there are no others (it is the start of a function);
+ *   - nothing reads those bytes.
+ * Anything else is refused.
  */
 #ifndef RIMF_DISPLACE_H
 #define RIMF_DISPLACE_H
