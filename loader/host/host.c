@@ -136,8 +136,6 @@ static uintptr_t reserve(const struct rimf_sys *sys, const struct host *host,
             sys_munmap(sys, (uintptr_t)at, length);
             at = -EEXIST;
         }
-        if (!sys_failed(at))
-            place_taken(arena, wanted, span);
     }
     if (sys_failed(at))
         at = sys_mmap(sys, 0, length, prot, flags, fd, offset);

@@ -14,10 +14,7 @@
  * comes to the same distances.  A snapshot holds those of the process that made it, so it
  * tells the number, and starts from it ask nobody.
  *
- * Only who may make a snapshot draws, and who starts from one has its distances.  All others pack: their objects
- * lie side by side in the order of mapping, below the arena's end, because ready code (rimf/store/manifest.h)
- * fits where distances are the same for all.  It is written beside a snapshot, and so of each object it is
- * known how much closer (`layout_shift`) to the end it would lie if nothing were drawn.
+ * Who starts from a snapshot has its distances; all others draw.
  *
  * Gaps cost page tables, one each 2 MiB that something lies in: hence no more than 128 pages.  The slack
  * costs nothing, there is nothing around it.
@@ -59,8 +56,6 @@ static uint64_t draw(const struct arena *arena, uint64_t n)
 void place_loosen(struct arena *arena)
 {
     arena->taken = 0;
-    arena->layout_shift = 0;
-    arena->packed = arena->end;
     if (arena->layout_seed)
         arena->next = arena->end - draw(arena, 0) % (arena->slack / RIMF_PAGE) * RIMF_PAGE;
     else
@@ -89,12 +84,6 @@ uintptr_t place_take(struct arena *arena, size_t length)
         arena->next -= gap;
     arena->next -= length;
     return arena->next;
-}
-
-void place_taken(struct arena *arena, uintptr_t at, size_t length)
-{
-    arena->packed -= rimf_page_up(length);
-    arena->layout_shift = arena->layout_seed ? arena->packed - at : 0;
 }
 
 void place_keep(struct arena *arena, uintptr_t at, size_t length)

@@ -15,7 +15,6 @@ struct loader;
 enum snapshot_asked {
     SNAPSHOT_NOT,
     SNAPSHOT_START, /* write a snapshot and exit */
-    SNAPSHOT_READY, /* write ready code alone and exit */
     SNAPSHOT_RUN    /* write one, or take the one that is there, run, and learn what comes */
 };
 

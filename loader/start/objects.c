@@ -64,7 +64,6 @@ static void describe(const struct loader *l, struct link_map *map, struct rimf_s
 {
     memset(source, 0, sizeof *source);
     source->identity = files_identity(l, (uintptr_t)map->l_ld);
-    source->layout_shift = files_layout_shift(l, (uintptr_t)map->l_ld);
     source->name = name_of(l, map);
     source->bias = map->l_addr;
     source->dynamic = map->l_ld;

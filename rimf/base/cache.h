@@ -12,7 +12,7 @@
  * leads is asked once (trusted.h), before it is used.
  *
  * What a user makes goes to that user's folder.  What root makes is for everybody, unless root
- * has chosen a folder (XDG_CACHE_HOME): `mvld analyze', snapshots, ready code, all by this one rule.
+ * has chosen a folder (XDG_CACHE_HOME): `mvld analyze', snapshots, all by this one rule.
  */
 #ifndef RIMF_CACHE_H
 #define RIMF_CACHE_H

@@ -30,8 +30,6 @@ struct rimf_source {
     size_t tables_size;
     /* Memory outside of it that its tables of symbols were brought to (elf/extend.c); empty: none. */
     struct mvld_segment extended;
-    /* How much more its bias is where no distances between objects are drawn (the loader's place/draw.c). */
-    uintptr_t layout_shift;
     size_t room; /* its tables of symbols get room for so many more (image/symbol_edits.c) */
 };
 

@@ -81,7 +81,5 @@ typedef const char *mvld_calls_rule(const struct mvld_context *, const struct mv
 
 #define MVLD_CALLS_SINGLES 1u /* also, a function of the object that is one instruction and a return
                                  stands where it is called */
-#define MVLD_CALLS_BOUND 2u   /* the rule says `target` as it was told it, for each slot that is read-only: it need
-                                 not be asked where calls are known to lead there */
 
 #endif
