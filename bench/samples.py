@@ -209,7 +209,7 @@ class Maps:
     def find_region(self):
         for start, _, _, path in self.ranges:
             if path.endswith("/libconcat.so.1"):
-                value, size = symbol(path, "concat_code")
+                value, size = symbol(path, "mvld_moved_code")
                 return start + value, start + value + size
         return 0, 0
 

@@ -19,6 +19,7 @@
  */
 #include "loader/store/plan.h"
 
+#include "rimf/moved/moved.h"
 #include "rimf/store/manifest.h"
 #include "rimf/image/image.h"
 #include "loader/manager/pipeline.h"
@@ -175,17 +176,16 @@ static void name_moved(struct loader *l)
 {
     const char *folder = l->snapshot.folder;
     size_t size = rimf_strlen(folder) + sizeof "/" MOVED_FILE;
-    struct mvld_symbol symbol;
+    struct mvld_symbol code, frames;
     char *name;
 
-    if (!l->snapshot.file.view.region ||
-        rimf_api()->symbol_resolve(l->image, "concat_code", NULL, &symbol))
+    if (!l->snapshot.file.view.region || moved_library(l->image, &code, &frames))
         return;
     name = rimf_heap_alloc(&l->heap, size);
     if (!name)
         return;
     rimf_format(name, size, "%s/" MOVED_FILE, folder);
-    ((struct link_map *)symbol.object->link_map)->l_name = name;
+    ((struct link_map *)code.object->link_map)->l_name = name;
 }
 
 /* l->snapshot goes, applied or not. */

@@ -360,8 +360,6 @@ const char *manifest_other_read(const struct manifest *, const struct rimf_sys *
 
 /* ---- before the host loader relocates (lay.c) ------------------------------------ */
 
-/* Of a mapped file, as far as they are in its first page. */
-const Elf64_Phdr *manifest_headers(uintptr_t start, size_t *n);
 /* All of the manifest's objects are mapped, as it says, and none is relocated; what is added to what is
  * linked of each (0 of the vDSO) is in `biases`, which stay.  0, or negative errno with a sentence
  * (static) and nothing is changed. */

@@ -11,12 +11,12 @@
  *   0                       r-x, file   headers, dynamic symbols, stubs
  *   dynamic                 r--, file   the dynamic section (RELRO)
  *   descriptor              rw-, file   what debuggers read (GDB's JIT interface)
- *   frames                  r--, none   concat_frames, where PT_GNU_EH_FRAME points
- *   code                    ---, none   concat_code
+ *   frames                  r--, none   mvld_moved_frames, where PT_GNU_EH_FRAME points
+ *   code                    ---, none   mvld_moved_code
  *
  * The last two have no bytes in the file and are never writable as linked: they cost
  * address space, but neither memory nor what the kernel promises (overcommit).  Frames can
- * be read, because an unwinder that asks about a stray address in concat_code would
+ * be read, because an unwinder that asks about a stray address in mvld_moved_code would
  * otherwise fault: zeros are a table of a version that none knows, and it goes on.
  *
  * No linker writes such a file: each puts segments around sections.  And sections around
@@ -26,7 +26,7 @@
  * linker writes them out as they are (--oformat binary).
  *
  * What may not happen: a name of ours answering somebody else's look-up, because this
- * object stands in the global scope before most.  So all dynamic ones begin with concat_.
+ * object stands in the global scope before most.  So all dynamic ones begin with mvld_moved_.
  * Programs that compile at run time (LLVM) have a __jit_debug_descriptor of their own:
  * those names are in .symtab alone, where only debuggers look.
  */
@@ -104,10 +104,10 @@ dynsym:
 dynsym_end:
 
 /* One bucket, one word of bloom filter, shift 6; hashes in the order of the symbols. */
-#define HASH_CODE 0xea1d63b7
-#define HASH_FRAMES 0xee397b3a
-#define HASH_JIT 0x7b755e23
-#define HASH_CHANGED 0x29dc2ecc
+#define HASH_CODE 0xf673454c
+#define HASH_FRAMES 0x678e160f
+#define HASH_JIT 0x931ae118
+#define HASH_CHANGED 0xc2fbd6c1
 #define BLOOM(hash) (1 << ((hash) & 63) | 1 << ((hash) >> 6 & 63))
     .balign 8, 0
 hash:
@@ -120,13 +120,13 @@ hash_end:
 dynstr:
     .byte 0
     .set name_code, . - dynstr
-    .asciz "concat_code"
+    .asciz "mvld_moved_code"
     .set name_frames, . - dynstr
-    .asciz "concat_frames"
+    .asciz "mvld_moved_frames"
     .set name_jit, . - dynstr
-    .asciz "concat_jit"
+    .asciz "mvld_moved_jit"
     .set name_changed, . - dynstr
-    .asciz "concat_jit_changed"
+    .asciz "mvld_moved_jit_changed"
     .set name_soname, . - dynstr
     .asciz "libconcat.so.1"
 dynstr_end:
@@ -177,9 +177,9 @@ strtab:
     .set str_register, . - strtab
     .asciz "__jit_debug_register_code"
     .set str_code, . - strtab
-    .asciz "concat_code"
+    .asciz "mvld_moved_code"
     .set str_frames, . - strtab
-    .asciz "concat_frames"
+    .asciz "mvld_moved_frames"
 strtab_end:
 
 shstrtab:
