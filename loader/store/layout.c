@@ -46,7 +46,7 @@ static int may_make(const struct loader *l)
     const char *miss = pipeline_setting(l->pipeline, "on-miss");
 
     return pipeline_in_snapshot(l->pipeline) && !l->block.secure && !l->filtered.on &&
-           !l->knobs.watcher && !l->snapshot.unasked && l->knobs.snapshot != SNAPSHOT_READY &&
+           !l->knobs.watcher && l->snapshot.state != FOUND_UNASKED && l->knobs.snapshot != SNAPSHOT_READY &&
            (l->knobs.snapshot || rimf_streq(miss, "build") || rimf_streq(miss, "learn"));
 }
 

@@ -87,10 +87,6 @@ static int write_snapshot(struct loader *l, struct store_plan *plan, char *said,
                     unanalysed);
         return -ENODATA;
     }
-    if (!plan->made) {
-        rimf_format(said, size, "out of memory");
-        return -ENOMEM;
-    }
     if (!place->folder[0]) {
         rimf_format(said, size,
                     "this user has no folder for snapshots (HOME, XDG_CACHE_HOME; MVLD_DEBUG=files says why)");
@@ -142,7 +138,7 @@ static int say_ready(struct loader *l, char *said, size_t size)
     return made.refused || !(made.written + made.there) ? -ENOENT : 0;
 }
 
-void store_keep(struct loader *l, struct store_plan *plan)
+void store_write(struct loader *l, struct store_plan *plan)
 {
     char *room = rimf_heap_alloc(&l->heap, 2 * STORE_PLACE_MAX); /* too large for a small stack */
     const char *said = room ? room : "out of memory";
