@@ -37,7 +37,7 @@
  *
  *     map       file_place
  *     relocate  symbol_bind, symbol_hide, symbol_add, section_add
- *     run       section_add, code_add, section_set_pages, domain_add, domain_move, calls_retarget,
+ *     run       section_add, section_remove, code_add, section_set_pages, domain_add, domain_move, calls_retarget,
  *               reference_retarget, code_splice, fragment_move
  *
  *   Each pass needs options (pass/options.h) and the first parts of struct mvld_api.  What passes need that move code
@@ -345,7 +345,7 @@ struct mvld_api {
      * or of a section that the pass added, and within 2 GiB where the reference is one of code.
      * Or a JUMP_TABLE; then `target` is where an entry of the same table leads.
      * Declared: verified now, made behind the last pass, all of one pass or none.  A pass before may have wanted
-     * it elsewhere.  A snapshot holds those of code.
+     * it elsewhere; with `found` of the reference for `target` that is taken back.  A snapshot holds those of code.
      * Where a CALL leads must leave alone what the function that was called leaves alone, all registers that
      * it does not change included: compilers look into functions of the same object.
      * Slots, words and entries are changed as long as no code of their object has run; a call that a pass leads
@@ -398,6 +398,11 @@ struct mvld_api {
      * nothing.  NULL, with a sentence: there is no room near the program (`placement = as-is`), the size is 0
      * or above MVLD_SECTION_MAX, there are MVLD_SECTIONS_MAX, it is another stage, or a snapshot is made. */
     void *(*section_add)(const struct mvld_context *, enum mvld_section_kind, size_t size);
+    /* One that this pass added in the same call of `run`, and that nothing leads to: its memory is given back.
+     * 0, or with a sentence: -EPERM: another stage; -EINVAL: no section that a pass added, or one of code_add;
+     * -EBUSY: another pass added it, which the sentence names, or it is executed by now, or a reference is wanted
+     * there. */
+    int (*section_remove)(const struct mvld_context *, const struct mvld_section *);
 
     /* A section of code, as section_add, whose functions have names (MVLD_NAMES_*) and unwind tables: an
      * exception is thrown through them, and backtraces, debuggers and profilers see them, as of any library.

@@ -183,6 +183,7 @@ void later_begin(struct loader *l, struct later_coming *c, const struct mvld_obj
     c->n_rest = 0;
     if (the_list(l)) {
         l->later.file.folder = c->folder;
+        l->later.file.filtered = l->filtered.on;
         c->n_rest = rimf_later_apply(l->image, &l->later.file, objects, n, c->own);
     }
     for (size_t i = n; !the_list(l) && i-- > 0;) /* those that others depend on stand behind them */

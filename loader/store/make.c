@@ -3,7 +3,7 @@
  * loader/store/make.c: what a start leaves for later ones: a manifest, or ready code alone.
  *
  * A new snapshot is written to a folder of its own and renamed into place whole.  Ready code is written
- * while passes change calls (rimf/realise/overlay.c); here it is only said what came of it.
+ * while passes change calls (rimf/store/write_alone.c); here it is only said what came of it.
  */
 #include "loader/store/plan.h"
 

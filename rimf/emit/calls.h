@@ -2,9 +2,9 @@
  *
  * rimf/emit/calls.h: the calls of one object through slots, as they are wanted, wherever the code lies that has them:
  *
- *     this process     where the object was mapped, or where its code moved before    realise/changes.c
- *     moved            a copy that is being made                                      moved/calls.c
- *     store            the pages of a file                                            realise/overlay_code.c
+ *     patch     this process, where the object was mapped, or where its code moved before    realise/changes.c
+ *     moved     a copy that is being made                                                    moved/calls.c
+ *     store     the pages of a file                                                          store/write_alone.c
  *
  * Where calls through a slot are wanted is asked once a slot.  Each call is read, compared with what the analysis
  * says, or with what it was made by an earlier emission, and made: one function, whatever becomes of the bytes.

@@ -5,7 +5,7 @@
 #ifndef RIMF_STORE_ALONE_H
 #define RIMF_STORE_ALONE_H
 
-#include "rimf/image/private.h"
+#include "rimf/emit/calls.h"
 #include "rimf/store/manifest.h"
 
 enum alone_reach {
@@ -43,5 +43,9 @@ const struct analysis_call *rimf_alone_calls(struct mvld_image *, struct rimf_ob
                                             size_t *n, const char **why);
 /* Is there one of the object that agrees with its edit, made with the same analysis? */
 int rimf_alone_exists(struct mvld_image *, struct rimf_object *, uint64_t key);
+
+
+/* write_alone.c: writes what overlays alone there are not yet, of these calls; it says so, or why not. */
+void rimf_alone_write(struct mvld_image *, struct emit_calls *);
 
 #endif

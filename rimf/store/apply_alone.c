@@ -194,6 +194,7 @@ static int find_at(struct mvld_image *image, const struct rimf_object *object, u
                                    !image->filtered, why);
     if (error)
         return error;
+    file->filtered = image->filtered;
     error = compare_overlay(image, object, file, counted, why);
     if (error)
         manifest_unmap(file, image->sys);

@@ -74,7 +74,8 @@ struct mvld_binding {
 /* Where the calls of `object` through the slot of `bound` shall lead (calls_retarget).  NULL, and
  * *target: there.  Or why they stay as they are (static); with *target, which is 0 before, code that
  * is moved leads there all the same: they are not worth a page of memory, which to change code where
- * it was mapped takes.  It is asked when somebody must know, once or more often, or never, and depends
+ * it was mapped takes.  With the slot for *target what the passes before want is taken back, and calls lead through
+ * it, as they were found.  It is asked when somebody must know, once or more often, or never, and depends
  * on nothing but its arguments, the settings, and what the api tells of `object` and `bound`. */
 typedef const char *mvld_calls_rule(const struct mvld_context *, const struct mvld_object *object,
                                     const struct mvld_binding *bound, uintptr_t *target);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/realise/overlay.c: an overlay that stands alone (manifest.h) on its way into a file.
+ * rimf/store/write_alone.c: the calls of an object as passes want them, in an overlay that stands alone (manifest.h).
  *
- * The segments of code are read from the object's file, its calls are made direct there (overlay_code.c), and
+ * The segments of code are read from the object's file, its calls are made direct there (write_alone_code.c), and
  * the file is written with these in their places; then the manifest behind it.  The file is
  * complete before it gets its name.
  */
-#include "rimf/realise/overlay.h"
+#include "rimf/store/writer.h"
 
 #include "rimf/base/base.h"
 #include "rimf/base/cache.h"

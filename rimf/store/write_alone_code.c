@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/realise/overlay_code.c: the code of an object, read from its file, with its calls direct, for an overlay
+ * rimf/store/write_alone_code.c: the code of an object, read from its file, with its calls direct, for an overlay
  * that stands alone (manifest.h).
  *
  * Displacements are the same wherever the code lies, so it is treated as if it were an object that is
  * mapped where it happens to lie; what it calls lies as far from there as in a process that has no manifest.
  * Only what a PLT entry does is looked up in this process.
  */
-#include "rimf/realise/overlay.h"
+#include "rimf/store/writer.h"
 
 #include "rimf/base/base.h"
 
