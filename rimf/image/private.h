@@ -141,6 +141,13 @@ struct rimf_retargets {
     struct rimf_address_set places; /* of each the last one, from 1: that counts */
 };
 
+/* One that a pass added (image/sections.c). */
+struct new_section {
+    struct new_section *next;
+    const struct mvld_context *owner;
+    struct mvld_section public;
+};
+
 struct mvld_image {
     const struct rimf_sys *sys;
     const struct rimf_log *log;
@@ -336,7 +343,6 @@ const struct mvld_section *rimf_section_find(const struct mvld_image *, uintptr_
 int rimf_section_set_pages(struct mvld_image *, const struct mvld_section *, enum mvld_section_pages);
 
 void *rimf_section_add(const struct mvld_context *, enum mvld_section_kind, size_t size);
-int rimf_section_remove(const struct mvld_context *, const struct mvld_section *);
 /* 1, or 0 with a sentence.  And notes one, whose memory is there: 0, or -ENOMEM. */
 int rimf_section_may_add(const struct mvld_context *, enum mvld_section_kind, size_t size);
 int rimf_section_note(const struct mvld_context *, enum mvld_section_kind, uintptr_t at, size_t size);
