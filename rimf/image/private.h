@@ -34,7 +34,8 @@ struct rimf_object {
     const void *dynamic;       /* as the feeder gave it: part of what the object is known by */
     struct mvld_section *sections;
     size_t n_sections;
-    size_t domain;
+    size_t domain, domain_found;            /* wanted by that pass, until it is emitted; */
+    const struct mvld_context *domain_by;   /* and before; NULL: it is the same */
     uint64_t seen; /* the last update that named it */
     uint64_t born; /* the first that did */
     int global;    /* there since the first update */
@@ -58,7 +59,8 @@ struct rimf_object {
     int settled;    /* it was asked why `identity` is not final (store/writer.h): */
     const char *unsettled;
     uint32_t number; /* store/manifest.h: the number, from 1; 0: it has none */
-    int patched;    /* OBJECT_*: other than 0, it does not move any more */
+    int patched;    /* OBJECT_*: other than 0, it does not move any more, */
+    const struct mvld_context *patched_by; /* as this pass changed it */
     int code_known; /* its code was the file's, byte for byte, before any pass changed it */
     int finished;   /* moved/moved.h: the addresses that it holds are what they will be */
     size_t room;           /* image/symbol_edits.c: its tables of symbols get room for so many more; */
@@ -117,7 +119,8 @@ struct rimf_retarget {
     uintptr_t next;  /* from where that counts; 0: it is none */
     uintptr_t table; /* that it is an entry of; 0: of none */
     uintptr_t target;
-    uint64_t old; /* what is there */
+    uintptr_t found; /* where it led: `target` again, where what was wanted before is taken back */
+    uint64_t old;    /* what is there */
 };
 
 struct rimf_retargets {
@@ -126,6 +129,13 @@ struct rimf_retargets {
     const struct mvld_context *refused; /* the pass of the last that could not be made */
     size_t own;                     /* where those of the last pass begin */
     struct rimf_address_set places; /* of each the last one, from 1: that counts */
+};
+
+/* One that a pass added (image/sections.c). */
+struct new_section {
+    struct new_section *next;
+    const struct mvld_context *owner;
+    struct mvld_section public;
 };
 
 struct mvld_image {
@@ -268,6 +278,8 @@ const struct mvld_domain *rimf_domain_at(const struct mvld_image *, size_t index
 long rimf_domain_add(struct mvld_image *, const char *name);
 size_t rimf_domain_of(const struct mvld_object *);
 int rimf_domain_move(struct mvld_image *, const struct mvld_object *, size_t domain);
+/* Where this pass moved the object, it is in its domain of before. */
+void rimf_domain_take_back(struct mvld_image *, struct rimf_object *, const struct mvld_context *);
 
 /* ---- image/symbols.c, image/plt.c, image/patches.c: behind rimf_api() ---------- */
 
@@ -374,8 +386,10 @@ int rimf_word_is_pointer(struct mvld_image *, struct rimf_object *, uintptr_t wo
 int rimf_reference_retarget(const struct mvld_context *, const struct mvld_reference *, uintptr_t target);
 /* What is wanted of the word, the entry or the displacement at this place; or NULL. */
 const struct rimf_retarget *rimf_retarget_at(const struct mvld_image *, uintptr_t at);
-/* 1: it counts; another pass did not say otherwise since. */
+/* 1: it counts; another pass did not say otherwise since, and it does not lead there already. */
 int rimf_retarget_counts(const struct mvld_image *, const struct rimf_retarget *);
+/* 1: one that counts leads into these bytes. */
+int rimf_retarget_leads_into(const struct mvld_image *, uintptr_t at, size_t size);
 /* Those of this pass go, or with `others` all but those: what was wanted before counts again. */
 void rimf_retargets_forget(struct mvld_image *, const struct mvld_context *, int others);
 
