@@ -169,7 +169,7 @@ const char *multiverse_error(void);
 
 /* What the calling thread's last commit or revert left out: call sites and
  * functions that could not be bound, with reasons, one a line; "" when all
- * were.  Valid until the thread's next call. */
+ * were.  Valid until the thread's next one. */
 const char *multiverse_report(void);
 
 #ifdef __cplusplus

@@ -262,7 +262,7 @@ static int apply(enum mv_action action, enum mv_scope scope, void *what)
     int result, saved;
 
     if (reply) {
-        reply->report[0] = 0;
+        mv_report_clear(reply);
         reply->missed = 0;
         memset(&reply->status, 0, sizeof reply->status);
     }
