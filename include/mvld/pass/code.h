@@ -31,7 +31,7 @@ enum mvld_proof {
 
 struct mvld_function {
     const struct mvld_object *object;
-    const char *name;              /* a symbol at its entry, or NULL */
+    const char *name;              /* a symbol at its entry, or NULL; good until the pass's function returns */
     uintptr_t entry, end;          /* [entry, end), where it was mapped */
     struct mvld_fragment fragment; /* the smallest that it can move with; its size is 0 where it cannot move */
     enum mvld_proof proof;

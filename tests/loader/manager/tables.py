@@ -135,6 +135,16 @@ def later(world):
     is_plain_but(world.run(late, kinds="word", **{"from": "called"}, to="second"), late=4200)
 
 
+def walked(world):
+    """Who looks at instructions while functions are visited meets there what passes before want: code that moves
+    takes the names with it that the visit still needs."""
+    for passes in "edit", "direct-calls, concat, edit", "edit, direct-calls, concat":
+        said = world.run(passes=passes, more="[concat]\ncopy = always\n", walk="yes")
+        is_plain_but(said)
+        for name in "first", "second", "main", "called", "other", "own":
+            check(re.search(rf"function {name} \d", said[1]), f"{passes}: {name} is missing\n{said[1]}")
+
+
 def others(world):
     """In whatever order passes stand, calls become direct, and code moves, as the references are wanted."""
     copy = "[concat]\ncopy = always\n"
