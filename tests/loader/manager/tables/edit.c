@@ -177,6 +177,26 @@ static int see(void *cookie, const struct mvld_instruction *instruction)
     return 0;
 }
 
+static int find(void *cookie, const struct mvld_reference *reference)
+{
+    struct work *w = cookie;
+    struct mvld_function function;
+
+    w->ctx->api->function_find(w->ctx->image, reference->site, &function); /* which reads more of the analysis */
+    w->n++;
+    return 0;
+}
+
+static void find_each(const struct mvld_context *ctx, const struct mvld_object *object)
+{
+    uint32_t calls = MVLD_REFERENCES(MVLD_REFERENCE_CALL_PLT) | MVLD_REFERENCES(MVLD_REFERENCE_CALL_SLOT);
+    struct work w = {.ctx = ctx};
+    const char *why;
+
+    ctx->api->reference_each(ctx->image, object, calls, find, &w, &why);
+    ctx->api->log(ctx->image, MVLD_LOG_PASSES, "calls %s %d", object->name, (int)w.n);
+}
+
 /* To look at instructions makes what passes before want: code moves. */
 static int walk(void *cookie, const struct mvld_function *function)
 {
@@ -202,8 +222,11 @@ static int run(const struct mvld_context *ctx, const struct mvld_object *const *
 
     if (ctx->settings[WRONG].number >= SECTIONS)
         return too_many(ctx);
-    for (size_t i = 0; i < n && ctx->settings[WALK].number; i++)
-        ctx->api->function_each(ctx->image, objects[i], walk, (void *)ctx, &why);
+    for (size_t i = 0; i < n && ctx->settings[WALK].number; i++) {
+        find_each(ctx, objects[i]);
+        if (ctx->api->function_each(ctx->image, objects[i], walk, (void *)ctx, &why))
+            ctx->api->log(ctx->image, MVLD_LOG_PASSES, "no functions: %s", why);
+    }
     if (ctx->settings[WALK].number)
         return 0;
     for (size_t i = 0; i < n && ctx->settings[ENTRY].number >= 0; i++)
