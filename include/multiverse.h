@@ -176,8 +176,9 @@ void multiverse_dump_info(void);
 /* The error sentence of this thread's last failing call, or "". */
 const char *multiverse_error(void);
 
-/* What the calling thread's last commit or revert could not bind: call sites and
- * functions, with reasons, one a line, or "".  Valid until the thread's next call. */
+/* What the calling thread's last commit or revert left out: call sites and
+ * functions that could not be bound, with reasons, one a line; "" when all
+ * were.  Valid until the thread's next one. */
 const char *multiverse_report(void);
 
 #ifdef __cplusplus

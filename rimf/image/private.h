@@ -69,6 +69,7 @@ struct rimf_object {
     int opened;     /* its RELRO can be written at the moment, */
     int to_open;    /* and should be (store/apply_pointers.c) */
     int calls_direct; /* some were made so, where they stand or in moved code */
+    int names_lent; /* a pass may have names that lie in its analysis */
 };
 
 /* One segment of one object; ordered by address (rimf_sort). */

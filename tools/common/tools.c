@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * tools.c: messages, memory and JSON for the subcommands.
+ * tools.c: messages, memory, JSON and numbers of processes for the subcommands.
  */
 #include "tools/common/tools.h"
 
@@ -73,6 +73,20 @@ char *must_print(const char *format, ...)
         out_of_memory();
     va_end(args);
     return text;
+}
+
+int add_process(const char *subcommand, const char *number, pid_t **processes, size_t *n)
+{
+    char *end;
+    long pid = strtol(number, &end, 10);
+
+    if (*end || pid <= 0 || pid != (pid_t)pid) {
+        complain(subcommand, "no process has the number %s", number);
+        return -1;
+    }
+    *processes = must_grow(*processes, *n + 1, sizeof **processes);
+    (*processes)[(*n)++] = (pid_t)pid;
+    return 0;
 }
 
 int make_folders(char *folder)

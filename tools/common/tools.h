@@ -7,6 +7,7 @@
 
 #include <stdint.h>
 #include <stdio.h>
+#include <sys/types.h>
 
 /* Exit codes of every subcommand. */
 enum { TOOL_OK = 0, TOOL_FAILED = 1, TOOL_USAGE = 2 };
@@ -38,6 +39,9 @@ int tool_profile(int argc, char **argv);
 /* "mvld SUBCOMMAND: <text>\n" on standard error. */
 void complain(const char *subcommand, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+
+/* The process of -p PID joins the others.  0, or -1: there is none of that number, as was said. */
+int add_process(const char *subcommand, const char *number, pid_t **processes, size_t *n);
 
 /* How far long work is: a line on standard error that the next one overwrites, or that stays when the text ends
  * in a newline; with NULL it goes.  Only on a terminal. */

@@ -189,17 +189,13 @@ int tool_status(int argc, char **argv)
     int json = 0, status = TOOL_OK, c;
     pid_t *pids = NULL;
     size_t n_pids = 0;
-    char *end;
 
     while ((c = getopt_long(argc, argv, "p:h", options, NULL)) != -1) {
         switch (c) {
         case 'p':
-            pids = must_grow(pids, n_pids + 1, sizeof *pids);
-            pids[n_pids++] = (pid_t)strtol(optarg, &end, 10);
-            if (!*end && pids[n_pids - 1] > 0)
-                break;
-            complain("status", "no process has the number %s", optarg);
-            return TOOL_USAGE;
+            if (add_process("status", optarg, &pids, &n_pids))
+                return TOOL_USAGE;
+            break;
         case 'j': json = 1; break;
         case 'h': fputs(status_usage, stdout); return TOOL_OK;
         default: return TOOL_USAGE;

@@ -355,16 +355,13 @@ int tool_switch(int argc, char **argv)
     struct request q = {.action = NULL};
     size_t n = 0, n_values = 0;
     pid_t *pids = NULL;
-    char *end;
     int c, status;
 
     while ((c = getopt_long(argc, argv, "p:h", options, NULL)) != -1) {
         switch (c) {
         case 'p':
-            pids = must_grow(pids, n + 1, sizeof *pids);
-            pids[n++] = (pid_t)strtol(optarg, &end, 10);
-            if (*end || pids[n - 1] <= 0)
-                return wrong_usage("no process has the number ", optarg);
+            if (add_process("switch", optarg, &pids, &n))
+                return TOOL_USAGE;
             break;
         case 'a':
             if (add_all(optarg, &pids, &n))

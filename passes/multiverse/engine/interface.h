@@ -63,8 +63,14 @@ struct mv_reply {
     struct multiverse_status status;
     char error[512];
     size_t used, lost; /* bytes of `report`; lines that did not fit */
-    char report[3584];
+    char report[3584]; /* of the last operation that changed bindings, and of objects that came since */
 };
+
+static inline void mv_report_clear(struct mv_reply *reply)
+{
+    reply->report[0] = 0;
+    reply->used = reply->lost = 0;
+}
 
 /* A switch or a function: the other one is NULL. */
 struct mv_item {

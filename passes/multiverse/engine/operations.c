@@ -70,8 +70,11 @@ static void count_operation(struct mv_engine *engine)
 static int op_apply(struct mv_engine *engine, enum mv_action action, enum mv_scope scope,
                     void *what, struct mv_reply *reply)
 {
-    int result = mv_enter(engine, reply);
+    int result;
 
+    if (reply)
+        mv_report_clear(reply);
+    result = mv_enter(engine, reply);
     if (result)
         return result;
     count_operation(engine);
