@@ -172,4 +172,30 @@ def kept(machine):
     check(not (machine.apps / "apps.d" / "other.conf").exists(), "its configuration")
 
 
+def rescued(machine):
+    """mvld-restore leaves nothing of what enable made, and what others configured as it was."""
+    one, two = machine.program("one"), machine.program("two")
+    mine, cache = machine.apps / "apps.d" / "mine.conf", machine.apps / "config.cache"
+    before = machine.files()
+    mine.write_text("[app]\nmatch = /usr/bin/mine\npasses = direct-calls\n")
+    did([machine.mvld, "config"])
+    configured = cache.read_text()
+    did([machine.mvld, "enable", one, two])
+    snapshots = sorted(Path("/var/cache/mvld/snapshots").glob("*-*"))
+    did([machine.restore, one])
+    check(len(snapshots) == 2 and len(sorted(Path("/var/cache/mvld/snapshots").glob("*-*"))) == 1, "its snapshot is gone")
+    check(machine.is_applied(two) and machine.status(two)["trouble"] is None, "the other is as it was")
+    did([machine.mvld, "config", "--check"])
+    did([machine.mvld, "enable", one])
+    did([machine.restore, "--all"])
+    check(cache.read_text() == configured, "what is configured besides")
+    mine.unlink()
+    did([machine.mvld, "config"])
+    did([machine.mvld, "enable", one, two])
+    did([machine.restore, "--all"])
+    now = machine.files()
+    check(now == before, f"files differ: {set(now.items()) ^ set(before.items())}")
+    check(not Path("/var/cache/mvld").exists() and not Path("/var/lib/mvld").exists(), "something is left in /var")
+
+
 start(globals())
