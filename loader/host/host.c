@@ -6,7 +6,7 @@
  * under a diverted name, which is therefore looked at first; last by a program
  * that names another loader than the usual one, because then mvld is that one.
  * Where mvld is mounted over ld.so, for a unit of systemd's (tools/enable/unit.c),
- * ld.so is mounted over an empty file of ours, which is looked at behind both.
+ * ld.so is mounted at a place of its own, which is looked at behind both.
  * Whatever is found must not be mvld itself, of this or another version: that
  * would load itself for ever, so every mvld carries a note by which it is known.
  *
