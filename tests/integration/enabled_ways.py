@@ -80,6 +80,11 @@ def users_wrapper(machine):
     if not shutil.which("setpriv") or subprocess.run([*own, "test", "-r", machine.mvld]).returncode:
         support.skip("another user cannot read what is installed")
     before = sorted(home.rglob("*"))
+    done = subprocess.run([*own, "env", f"PATH={machine.programs}:/usr/bin:/bin", machine.mvld, "enable", "tool"], capture_output=True,
+                          text=True)
+    check(done.returncode == 1 and f"no wrapper either: PATH has no {home}/.local/bin" in done.stderr, f"not in PATH: {done}")
+    done = subprocess.run([*own, machine.mvld, "enable", "--by", "wrap", "tool"], capture_output=True, text=True)
+    check(done.returncode == 2 and done.stderr == "mvld enable: --by wrap: it is wrapper, unit or set-interp\n", f"{done}")
     did([*own, machine.mvld, "enable", "tool"])
     found = json.loads(did([*own, machine.mvld, "status", "--json"]))
     check([(f["by"], f["made"], f["applied"]) for f in found] == [("wrapper", f"{home}/.local/bin/tool", True)], f"{found}")
