@@ -182,6 +182,53 @@ static void report_others(const struct changes *rows, struct json *j)
     cache_items_free(&items);
 }
 
+static int is_named(const struct changes *rows, const char *program, char **names, int n)
+{
+    int is = 0;
+    for (int i = 0; i < n && !is; i++) {
+        char *named = enable_program(rows, names[i]);
+        is = !strcmp(program, named);
+        free(named);
+    }
+    return is;
+}
+
+static int need_recorded(const struct changes *rows, const char *name)
+{
+    char *program = enable_program(rows, name);
+    int failed = changes_next(rows, NULL, program) ? TOOL_OK : TOOL_FAILED;
+    if (failed)
+        complain("status", "%s: it is neither enabled nor changed by set-interp", program);
+    free(program);
+    return failed;
+}
+
+/* Those named, or all. */
+static int status_of_programs(char **names, int n, struct json *j)
+{
+    char *record = changes_path("");
+    struct changes rows = {0};
+    const char *why = record ? changes_read(record, &rows) : NULL;
+    int status = TOOL_OK, listed = 0;
+
+    if (why)
+        complain("status", "%s", why);
+    for (size_t i = 0; i < rows.n; i++)
+        if (way_of(&rows.row[i]) && (!n || is_named(&rows, change_program(&rows.row[i]), names, n))) {
+            status |= report(&rows.row[i], j);
+            listed++;
+        }
+    for (int i = 0; i < n && !why; i++)
+        status |= need_recorded(&rows, names[i]);
+    if (!n && !listed && !j && !why)
+        puts("no program is enabled");
+    if (!n && !why)
+        report_others(&rows, j);
+    changes_free(&rows);
+    free(record);
+    return why ? TOOL_FAILED : status;
+}
+
 int tool_status(int argc, char **argv)
 {
     static const struct option options[] = {{"json", no_argument, NULL, 'j'}, {"help", no_argument, NULL, 'h'}, {0}};
@@ -201,40 +248,14 @@ int tool_status(int argc, char **argv)
         default: return TOOL_USAGE;
         }
     }
-    if (n_pids) {
-        if (json)
-            json_begin(&j, NULL, '[');
-        for (size_t i = 0; i < n_pids; i++)
-            status |= status_of_process(pids[i], json ? &j : NULL);
-        if (json)
-            json_end(&j, ']');
-        free(pids);
-        return status;
-    }
-    char *record = changes_path("");
-    struct changes rows = {0};
-    const char *why = record ? changes_read(record, &rows) : NULL;
-    if (why) {
-        complain("status", "%s", why);
-        return TOOL_FAILED;
-    }
     if (json)
         json_begin(&j, NULL, '[');
-    for (size_t i = 0; i < rows.n; i++) {
-        int wanted = optind == argc;
-        for (int k = optind; k < argc; k++) {
-            char *program = enable_program(&rows, argv[k]);
-            wanted |= !strcmp(change_program(&rows.row[i]), program);
-            free(program);
-        }
-        if (wanted && way_of(&rows.row[i]))
-            status |= report(&rows.row[i], json ? &j : NULL);
-    }
-    if (optind == argc)
-        report_others(&rows, json ? &j : NULL);
+    for (size_t i = 0; i < n_pids; i++)
+        status |= status_of_process(pids[i], json ? &j : NULL);
+    if (!n_pids)
+        status = status_of_programs(argv + optind, argc - optind, json ? &j : NULL);
     if (json)
         json_end(&j, ']');
-    changes_free(&rows);
-    free(record);
+    free(pids);
     return status;
 }
