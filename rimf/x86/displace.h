@@ -45,6 +45,10 @@ int displace(const uint8_t *code, size_t size, uintptr_t start, uintptr_t to,
 int displace_again(const uint8_t *code, size_t size, uintptr_t start, uintptr_t to,
                    struct displaced *out, const char **why);
 
+/* A jump may take the place of what the function begins with, which runs nowhere any more: so that may be anything, but
+ * a call that would return behind the first byte of the jump.  `skip` and `length` alone are said. */
+int displace_over(const uint8_t *code, size_t size, uintptr_t start, struct displaced *out, const char **why);
+
 /* One instruction that is at `from`, and can be read at `code`, into `bytes` for the address `to`: an operand
  * relative to RIP and a branch of four bytes lead where they led.  0; -ENOTSUP: another branch, or an operand
  * of 32 bits; -ERANGE: too far. */

@@ -28,6 +28,7 @@ int tool_enable(int argc, char **argv);
 int tool_disable(int argc, char **argv);
 int tool_status(int argc, char **argv);
 int tool_switch(int argc, char **argv);
+int tool_patch(int argc, char **argv);
 int tool_try(int argc, char **argv);
 int tool_show(int argc, char **argv);
 int tool_passes(int argc, char **argv);

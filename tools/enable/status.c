@@ -3,6 +3,7 @@
  * enable/status.c: `mvld status` says what is in force.  Whether a snapshot is applied is tried, by a start that
  * ends before the program's first constructor (`mvld build --check`).
  */
+#include "tools/attach/which.h"
 #include "tools/cache/items.h"
 #include "tools/common/tools.h"
 #include "tools/enable/enable.h"
@@ -187,32 +188,27 @@ int tool_status(int argc, char **argv)
     static const struct option options[] = {{"json", no_argument, NULL, 'j'}, {"help", no_argument, NULL, 'h'}, {0}};
     struct json j = {.to = stdout};
     int json = 0, status = TOOL_OK, c;
-    pid_t *pids = NULL;
-    size_t n_pids = 0;
-    char *end;
+    struct processes processes = {0};
 
     while ((c = getopt_long(argc, argv, "p:h", options, NULL)) != -1) {
         switch (c) {
         case 'p':
-            pids = must_grow(pids, n_pids + 1, sizeof *pids);
-            pids[n_pids++] = (pid_t)strtol(optarg, &end, 10);
-            if (!*end && pids[n_pids - 1] > 0)
-                break;
-            complain("status", "no process has the number %s", optarg);
-            return TOOL_USAGE;
+            if (processes_add(&processes, "status", optarg))
+                return TOOL_USAGE;
+            break;
         case 'j': json = 1; break;
         case 'h': fputs(status_usage, stdout); return TOOL_OK;
         default: return TOOL_USAGE;
         }
     }
-    if (n_pids) {
+    if (processes.n) {
         if (json)
             json_begin(&j, NULL, '[');
-        for (size_t i = 0; i < n_pids; i++)
-            status |= status_of_process(pids[i], json ? &j : NULL);
+        for (size_t i = 0; i < processes.n; i++)
+            status |= status_of_process(processes.pid[i], json ? &j : NULL);
         if (json)
             json_end(&j, ']');
-        free(pids);
+        free(processes.pid);
         return status;
     }
     char *record = changes_path("");
