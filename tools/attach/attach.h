@@ -122,8 +122,10 @@ void attach_let_go(struct attach *);
 /* A thread that stands there, or 0. */
 struct attach_range {
     uint64_t start, size;
-    int returns; /* also who returns there */
+    int returns; /* also who returns there; and whoever stands there can go on, a few instructions */
 };
+/* Lets threads that stand in such a range go on until they do not: they run alone. */
+void attach_step_out(struct attach *, const struct attach_range *, size_t n);
 pid_t attach_stands_in(const struct attach *, const struct attach_range *, size_t n);
 
 /* ---- call.c */

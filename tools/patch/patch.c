@@ -157,7 +157,7 @@ static void print_json(struct json *j, const struct attach *a, const struct patc
     json_signed(j, "pid", a->pid);
     json_string(j, "library", p->what.library);
     json_string(j, "function", p->what.function);
-    json_hex(j, "address", p->record.places[p->record.places[0].at ? 0 : 1].at);
+    json_hex(j, "address", p->record.entry);
     json_string(j, "file", p->what.file);
     json_string(j, "with", p->what.with);
     json_bool(j, "in_force", p->in_force);

@@ -35,8 +35,9 @@ struct patch_place { /* 0: none */
 struct patch_record {
     uint8_t jump[16]; /* ff 25 00 00 00 00, and behind it the target */
     char magic[16];
-    struct patch_place places[2]; /* where the file mapped it, and where moved code of concat's runs */
-    char names[PATCH_PAGE - 32 - 2 * sizeof(struct patch_place)]; /* as in struct replacement, a NUL behind each */
+    uint64_t entry; /* of the function, where its file is mapped, behind an endbr64 */
+    struct patch_place places[2]; /* there, and where moved code of concat's runs */
+    char names[PATCH_PAGE - 40 - 2 * sizeof(struct patch_place)]; /* as in struct replacement, a NUL behind each */
 };
 
 struct patched { /* one that was found */

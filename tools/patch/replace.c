@@ -106,10 +106,9 @@ static int look_up(struct attach *a, struct work *w, const struct moved *m, cons
 static int check_twice(struct attach *a, const struct work *w, size_t n, const struct patched *list, size_t n_list)
 {
     for (size_t i = 0; i < n_list; i++)
-        for (int k = 0; k < 2; k++)
-            if (list[i].in_force && list[i].record.places[k].at == w[n].at)
-                return attach_fail(a, "process %d: %s:%s is replaced already, by %s of %s: undo that first", a->pid,
-                                   w[n].what->library, w[n].what->function, list[i].what.with, list[i].what.file);
+        if (list[i].in_force && list[i].record.entry == w[n].at)
+            return attach_fail(a, "process %d: %s:%s is replaced already, by %s of %s: undo that first", a->pid,
+                               w[n].what->library, w[n].what->function, list[i].what.with, list[i].what.file);
     for (size_t i = 0; i < n; i++)
         if (w[i].at == w[n].at)
             return refuse(a, w[n].what, "it is named twice");
@@ -186,6 +185,7 @@ static int prepare(struct attach *a, struct work *w, const struct moved *m)
         attach_symbol(a, w->handle, w->what->with, &w->target))
         return -1;
     record_make(&w->record, w->what, w->target);
+    w->record.entry = w->at;
     return find_places(a, w, m) || make_page(a, w) ? -1 : 0;
 }
 
@@ -265,6 +265,7 @@ static int write_standing(struct attach *a, const struct writing *w)
     do {
         if (attach_stop_others(a, STOP_MS))
             return -1;
+        attach_step_out(a, w->ranges, w->n_ranges);
         thread = attach_stands_in(a, w->ranges, w->n_ranges);
         err = thread ? 0 : write_places(a, w);
         attach_let_go(a);
