@@ -21,7 +21,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define RED_ZONE 128
 #define STEPS 16
 #define STEP_MS 100
 #define STACK_MAX (64u << 20) /* more of a stack is not looked at: the thread counts as standing there */
@@ -149,18 +148,17 @@ static uint64_t mapping_end(const char *maps, uint64_t address)
 static int stands(const struct attach *a, const char *maps, const struct user_regs_struct *r,
                   const struct attach_range *ranges, size_t n)
 {
-    uint64_t at = (r->rsp - RED_ZONE) & ~UINT64_C(7), end = mapping_end(maps, r->rsp), words[512];
+    uint64_t at = r->rsp & ~UINT64_C(7), end = mapping_end(maps, r->rsp), words[512];
 
     if (is_in(ranges, n, r->rip, 0) || end - at > STACK_MAX)
         return 1;
     for (size_t size; at < end; at += size) {
         size = end - at < sizeof words ? end - at : sizeof words;
-        if (attach_read(a, at, words, size)) /* the red zone may lie in front of the stack */
-            size = sizeof *words;
-        else
-            for (size_t i = 0; i < size / sizeof *words; i++)
-                if (is_in(ranges, n, words[i], 1))
-                    return 1;
+        if (attach_read(a, at, words, size))
+            return 1;
+        for (size_t i = 0; i < size / sizeof *words; i++)
+            if (is_in(ranges, n, words[i], 1))
+                return 1;
     }
     return 0;
 }

@@ -100,6 +100,7 @@ struct mv_point {
     uint8_t outcome;  /* enum multiverse_outcome, of the last that reached it, */
     int error;        /* and why, as in struct multiverse_info_fn */
     uint64_t missed;  /* the operation that left it generic or refused, until reported; or 0 */
+    uint64_t left;    /* the last that changed what is in force, until nobody is in what was; or 0 */
     uint32_t word, other;     /* of the entry, as in mv_site; of a constant MV_NO_WORD */
     struct mv_inline inlined; /* of `wanted` */
     uint32_t slots_of, slots[5]; /* while words are made: of the unit of that number */

@@ -37,7 +37,7 @@ __asm__(".pushsection .note.multiverse.library,\"" NOTE_FLAGS "\",@note\n"
         "4: .balign 4\n"
         ".popsection\n");
 
-static int failed(int err, const char *text)
+int mv_failed(int err, const char *text)
 {
     struct mv_reply *reply = mv_reply_make();
 
@@ -80,7 +80,7 @@ static struct mv_engine *engine_get(void)
         return engine;
     err = rimf_lock_acquire(&rimf_sys_kernel, &creation);
     if (err < 0) {
-        failed(EDEADLK, "called while this thread initialises: from a signal handler");
+        mv_failed(EDEADLK, "called while this thread initialises: from a signal handler");
         return NULL;
     }
     engine = linked();
@@ -100,7 +100,7 @@ static struct mv_engine *engine_get(void)
     rimf_lock_release(&rimf_sys_kernel, &creation);
     if (err) {
         if (!engine)
-            failed(-err, "out of memory");
+            mv_failed(-err, "out of memory");
         errno = -err;
         return NULL;
     }
@@ -109,7 +109,7 @@ static struct mv_engine *engine_get(void)
 
 #define MISSES 16 /* reported at once */
 
-enum operation { REFRESH, APPLY, IS_COMMITTED, BIND, INFO_VAR, INFO_FN, MISSED, EACH };
+enum operation { REFRESH, APPLY, IS_COMMITTED, BIND, INFO_VAR, INFO_FN, MISSED, EACH, EACH_OLD, OLD_IS_LEFT };
 
 struct call {
     enum operation operation;
@@ -122,6 +122,7 @@ struct call {
     uint64_t until;
     const struct multiverse_info_fn **missed; /* room for MISSES */
     void (*visit)(void *cookie, const struct mv_item *);
+    struct mv_ranges *ranges;
 };
 
 static int once(struct mv_engine *engine, struct call *c, struct mv_reply *reply)
@@ -145,6 +146,11 @@ static int once(struct mv_engine *engine, struct call *c, struct mv_reply *reply
         return ops->missed(engine, c->until, c->missed, MISSES, reply);
     case EACH:
         return ops->each(engine, c->visit, c->what, reply);
+    case EACH_OLD:
+        c->ranges->engine = engine;
+        return ops->each_old(engine, mv_ranges_add_old, c->ranges, &c->until, reply);
+    case OLD_IS_LEFT:
+        return ops->old_is_left(engine, c->until, reply);
     }
     return -EINVAL;
 }
@@ -157,7 +163,7 @@ static int answered(struct mv_reply *reply, int result, char before)
         if (result >= 0)
             reply->error[0] = before;
         else
-            return failed(-result, result == -ENOMEM ? "out of memory" : "the system refused");
+            return mv_failed(-result, result == -ENOMEM ? "out of memory" : "the system refused");
     }
     if (result >= 0)
         return result;
@@ -198,7 +204,7 @@ static int call(struct call c, struct call *out)
     if (!engine)
         return answered(reply, -errno, before);
     if (reply->pins) /* a handler that interrupted a call of this thread */
-        return failed(EDEADLK, "called while this thread changes code: from a signal handler");
+        return mv_failed(EDEADLK, "called while this thread changes code: from a signal handler");
     for (int tries = 0; result == -EAGAIN && may_try(tries, &start); tries++) {
         result = mv_pins_take(engine, reply);
         if (!result)
@@ -206,7 +212,7 @@ static int call(struct call c, struct call *out)
         mv_pins_drop(reply);
     }
     if (result == -EAGAIN)
-        return failed(EAGAIN, mv_list_lost()
+        return mv_failed(EAGAIN, mv_list_lost()
                                   ? "another thread was closing a library at the fork: nobody knows which are there"
                                   : "other threads open libraries faster than they can be looked at");
     if (out)
@@ -267,7 +273,7 @@ static int apply(enum mv_action action, enum mv_scope scope, void *what)
         memset(&reply->status, 0, sizeof reply->status);
     }
     if (scope != MV_ALL && !what)
-        return failed(EINVAL, scope == MV_REFS ? "NULL is no switch" : "NULL is no function");
+        return mv_failed(EINVAL, scope == MV_REFS ? "NULL is no switch" : "NULL is no function");
     result = call((struct call){.operation = APPLY, .action = action, .scope = scope, .what = what},
                   NULL);
     saved = errno;
@@ -372,6 +378,20 @@ int multiverse_revert_info_refs(const struct multiverse_info_var *info)
 int mv_each(void (*visit)(void *cookie, const struct mv_item *), void *cookie)
 {
     return call((struct call){.operation = EACH, .visit = visit, .what = cookie}, NULL);
+}
+
+int mv_each_old(struct mv_ranges *ranges, uint64_t *operation)
+{
+    struct call out = {.until = 0};
+    int result = call((struct call){.operation = EACH_OLD, .ranges = ranges}, &out);
+
+    *operation = out.until;
+    return result;
+}
+
+int mv_old_is_left(uint64_t operation)
+{
+    return call((struct call){.operation = OLD_IS_LEFT, .until = operation}, NULL);
 }
 
 const struct multiverse_status *multiverse_status(void)
