@@ -7,7 +7,7 @@
  * One thread goes into visit() and stays there in one of these ways, until it is let go:
  *     READ    in a system call          SPIN     it never leaves the processor
  *     COLD    in a system call, called from a branch that the compiler takes for unlikely, and puts elsewhere
- *     HANDLER in a signal's handler on a stack of its own
+ *     HANDLER in a signal's handler on a stack of its own, which interrupted what visit() called
  * options: -pthread
  * not for: -fsanitize=thread
  */
@@ -50,6 +50,13 @@ __attribute__((noinline, cold)) static void unlikely(int *n)
     ++*n;
 }
 
+__attribute__((noinline)) static void turn(void)
+{
+    inside = 1;
+    while (!go)
+        ;
+}
+
 __attribute__((multiverse, noinline)) int visit(int way)
 {
     int n = mode ? 100 : 200;
@@ -67,7 +74,11 @@ __attribute__((multiverse, noinline)) int visit(int way)
         rest();
         n++;
     }
-    if (way == SPIN || way == HANDLER) {
+    if (way == HANDLER) {
+        turn();
+        n++;
+    }
+    if (way == SPIN) {
         inside = 1;
         while (!go)
             ;
