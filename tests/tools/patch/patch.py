@@ -18,6 +18,7 @@ from support import ENV, check, compile_file, equal, finish, run, scratch  # noq
 
 MVLD, LD_MVLD = map(os.path.abspath, sys.argv[1:3])
 PASSES, KILLED = sys.argv[3], os.path.abspath(sys.argv[4])
+LIBRARY = f"lib{sys.argv[5]}.so"
 # value through the PLT, inside of its library, by two pointers; and second.
 OLD, NEW, BOTH = "4 104 4 4 7", "1001 1101 1001 1001 7", "1001 1101 1001 1001 2001"
 
@@ -60,20 +61,21 @@ class Program:
 class World:
     def __init__(self, folder):
         self.folder = folder
-        self.library, self.other, self.program = folder / "libsome.so.1", folder / "other.so", folder / "calls"
+        # --all would reach other tests' processes.
+        self.library, self.other, self.program = folder / f"lib{sys.argv[5]}.so.1", folder / "other.so", folder / "calls"
         self.library_of(self.library)
         compile_file(self.other, "-O2", "-fPIC", "-shared", HERE / "other.c")
         compile_file(self.program, "-O2", HERE / "calls.c", self.library, "-pthread", f"-Wl,-rpath,{folder}")
 
     @staticmethod
     def library_of(path, *options):
-        compile_file(path, "-O2", "-fPIC", "-shared", "-Wl,-soname,libsome.so.1", "-Wl,--build-id", HERE / "some.c", *options)
+        compile_file(path, "-O2", "-fPIC", "-shared", f"-Wl,-soname,lib{sys.argv[5]}.so.1", "-Wl,--build-id", HERE / "some.c", *options)
 
     def replace(self, name="value", with_="value"):
-        return "--replace", f"libsome.so:{name}={self.other}:{with_}"
+        return "--replace", f"{LIBRARY}:{name}={self.other}:{with_}"
 
 
-UNDO = "--undo", "libsome.so:value"
+UNDO = "--undo", f"{LIBRARY}:value"
 
 
 def walk(world, program):
@@ -87,7 +89,7 @@ def walk(world, program):
     program.refuses("is replaced already", *world.replace("second", "second"), *world.replace())
     equal(program.patch(*world.replace("second", "second"))[0], 0, "another one")
     equal(program.ask(), BOTH, "both")
-    equal(program.patch(*UNDO, "--undo", "libsome.so:second")[0], 0, "undo")
+    equal(program.patch(*UNDO, "--undo", f"{LIBRARY}:second")[0], 0, "undo")
     equal((program.ask(), program.listed()), (OLD, []), "undone")
     program.refuses("nothing replaces it", *UNDO)
     equal(program.patch(*world.replace(), *world.replace("second", "second"))[0], 0, "both at once")
@@ -117,8 +119,8 @@ def under_mvld(world):
 
 
 def threads(world):
-    program = Program(world.program, 30)
-    for i in range(10):
+    program = Program(world.program, 8)
+    for _ in range(5):
         equal(program.patch(*world.replace())[::2], (0, ""), "replace")
         equal(program.ask(), NEW, "replaced")
         equal(program.patch(*UNDO)[::2], (0, ""), "undo")
@@ -137,7 +139,7 @@ def refused(world):
     program.refuses("another build-id", "--build-id", "00" * 20, *world.replace())
     text = world.folder / "text"
     text.write_text("no library")
-    program.refuses("text", "--replace", f"libsome.so:value={text}:value")
+    program.refuses("text", "--replace", f"{LIBRARY}:value={text}:value")
     notes = subprocess.run(["readelf", "-n", world.library], capture_output=True, text=True, timeout=60).stdout
     identity = notes.split("Build ID:")[1].split()[0]
     equal(program.patch("--build-id", identity, *world.replace())[0], 0, "the right build-id")
@@ -155,10 +157,10 @@ def standing(world):
     """A thread is in a signal's handler, which came in the middle of what is to be written."""
     program = Program(world.program)
     equal(program.ask("fault"), "in the handler", "the fault")
-    code, out, err = program.patch("--replace", f"libsome.so:faults={world.other}:value")
+    code, out, err = program.patch("--replace", f"{LIBRARY}:faults={world.other}:value")
     check(code == 1 and "stands where code is to be written" in err, f"it stands there: {code} {out} {err}")
     equal((program.ask(), program.listed()), ("7", []), "the handler returns")
-    equal(program.patch("--replace", f"libsome.so:faults={world.other}:value")[0], 0, "nobody stands there")
+    equal(program.patch("--replace", f"{LIBRARY}:faults={world.other}:value")[0], 0, "nobody stands there")
     equal(program.ask("fault"), "1000", "replaced")
     program.end()
 
