@@ -75,20 +75,6 @@ char *must_print(const char *format, ...)
     return text;
 }
 
-int add_process(const char *subcommand, const char *number, pid_t **processes, size_t *n)
-{
-    char *end;
-    long pid = strtol(number, &end, 10);
-
-    if (*end || pid <= 0 || pid != (pid_t)pid) {
-        complain(subcommand, "no process has the number %s", number);
-        return -1;
-    }
-    *processes = must_grow(*processes, *n + 1, sizeof **processes);
-    (*processes)[(*n)++] = (pid_t)pid;
-    return 0;
-}
-
 int make_folders(char *folder)
 {
     for (char *slash = strchr(folder + 1, '/'); slash; slash = strchr(slash + 1, '/')) {

@@ -29,6 +29,7 @@ int tool_enable(int argc, char **argv);
 int tool_disable(int argc, char **argv);
 int tool_status(int argc, char **argv);
 int tool_switch(int argc, char **argv);
+int tool_patch(int argc, char **argv);
 int tool_try(int argc, char **argv);
 int tool_show(int argc, char **argv);
 int tool_passes(int argc, char **argv);
@@ -39,9 +40,6 @@ int tool_profile(int argc, char **argv);
 /* "mvld SUBCOMMAND: <text>\n" on standard error. */
 void complain(const char *subcommand, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-
-/* The process of -p PID joins the others.  0, or -1: there is none of that number, as was said. */
-int add_process(const char *subcommand, const char *number, pid_t **processes, size_t *n);
 
 /* How far long work is: a line on standard error that the next one overwrites, or that stays when the text ends
  * in a newline; with NULL it goes.  Only on a terminal. */

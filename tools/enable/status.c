@@ -3,6 +3,7 @@
  * enable/status.c: `mvld status` says what is in force.  Whether a snapshot is applied is tried, by a start that
  * ends before the program's first constructor (`mvld build --check`).
  */
+#include "tools/attach/which.h"
 #include "tools/cache/items.h"
 #include "tools/common/tools.h"
 #include "tools/enable/enable.h"
@@ -234,13 +235,12 @@ int tool_status(int argc, char **argv)
     static const struct option options[] = {{"json", no_argument, NULL, 'j'}, {"help", no_argument, NULL, 'h'}, {0}};
     struct json j = {.to = stdout};
     int json = 0, status = TOOL_OK, c;
-    pid_t *pids = NULL;
-    size_t n_pids = 0;
+    struct processes processes = {0};
 
     while ((c = getopt_long(argc, argv, "p:h", options, NULL)) != -1) {
         switch (c) {
         case 'p':
-            if (add_process("status", optarg, &pids, &n_pids))
+            if (processes_add(&processes, "status", optarg))
                 return TOOL_USAGE;
             break;
         case 'j': json = 1; break;
@@ -250,12 +250,12 @@ int tool_status(int argc, char **argv)
     }
     if (json)
         json_begin(&j, NULL, '[');
-    for (size_t i = 0; i < n_pids; i++)
-        status |= status_of_process(pids[i], json ? &j : NULL);
-    if (!n_pids)
+    for (size_t i = 0; i < processes.n; i++)
+        status |= status_of_process(processes.pid[i], json ? &j : NULL);
+    if (!processes.n)
         status = status_of_programs(argv + optind, argc - optind, json ? &j : NULL);
     if (json)
         json_end(&j, ']');
-    free(pids);
+    free(processes.pid);
     return status;
 }

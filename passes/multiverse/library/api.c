@@ -14,7 +14,7 @@
 
 #define MISSES 16 /* reported at once */
 
-enum operation { REFRESH, APPLY, IS_COMMITTED, BIND, INFO_VAR, INFO_FN, MISSED, EACH };
+enum operation { REFRESH, APPLY, IS_COMMITTED, BIND, INFO_VAR, INFO_FN, MISSED, EACH, EACH_OLD, OLD_IS_LEFT };
 
 struct call {
     enum operation operation;
@@ -27,6 +27,7 @@ struct call {
     uint64_t until;
     const struct multiverse_info_fn **missed; /* of MISSES elements */
     void (*visit)(void *cookie, const struct mv_item *);
+    struct mv_ranges *ranges;
 };
 
 static int once(struct mv_engine *engine, struct call *c, struct mv_reply *reply)
@@ -50,6 +51,11 @@ static int once(struct mv_engine *engine, struct call *c, struct mv_reply *reply
         return ops->missed(engine, c->until, c->missed, MISSES, reply);
     case EACH:
         return ops->each(engine, c->visit, c->what, reply);
+    case EACH_OLD:
+        c->ranges->engine = engine;
+        return ops->each_old(engine, mv_ranges_add_old, c->ranges, &c->until, reply);
+    case OLD_IS_LEFT:
+        return ops->old_is_left(engine, c->until, reply);
     }
     return -EINVAL;
 }
@@ -287,6 +293,20 @@ int multiverse_revert_info_refs(const struct multiverse_info_var *info)
 int mv_each(void (*visit)(void *cookie, const struct mv_item *), void *cookie)
 {
     return call((struct call){.operation = EACH, .visit = visit, .what = cookie}, NULL);
+}
+
+int mv_each_old(struct mv_ranges *ranges, uint64_t *operation)
+{
+    struct call out = {.until = 0};
+    int result = call((struct call){.operation = EACH_OLD, .ranges = ranges}, &out);
+
+    *operation = out.until;
+    return result;
+}
+
+int mv_old_is_left(uint64_t operation)
+{
+    return call((struct call){.operation = OLD_IS_LEFT, .until = operation}, NULL);
 }
 
 const struct multiverse_status *multiverse_status(void)
