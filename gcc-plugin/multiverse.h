@@ -213,6 +213,7 @@ std::string mv_switches_text(const std::vector<tree> &switches, const std::strin
  * on -g, as DECL_UID would. */
 std::string mv_label(const char *kind, tree decl);
 bool mv_is_large_model();
+bool mv_is_kernel_model();
 /* A kernel's function that is there while it starts only, or not even mapped where it is linked: its code is not
  * changed, calls there run the generic. */
 bool mv_is_init_code(tree fndecl);
