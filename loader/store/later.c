@@ -139,14 +139,14 @@ static void begin_learning(struct loader *l, struct later_coming *c)
     c->refusal = "a filter of system calls is in force";
     c->lock = l->filtered.on ? -EPERM : caches_lock(l, l->later.folder, l->later.user, 0, &c->refusal);
     watch(l);
-    rimf_image_set_writes(l->image, !sys_failed(c->lock));
+    if (!sys_failed(c->lock))
+        rimf_image_will_write(l->image);
 }
 
 static void learn(struct loader *l, struct later_coming *c)
 {
     long n;
 
-    rimf_image_set_writes(l->image, 0);
     n = rimf_later_write(l->image, c->folder, l->later.user, c->rest, c->n_rest,
                          sys_failed(c->lock) ? c->refusal : NULL);
     rimf_image_watch_end(l->image);

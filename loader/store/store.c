@@ -13,13 +13,13 @@
  *                 in which something comes that is not in it (later.c)
  *
  * MVLD_SNAPSHOT=1 (`mvld build`) writes and exits: no constructor of the program runs.
- * MVLD_SNAPSHOT=ready (`mvld build --ready`) does so with ready code alone, for starts without a snapshot.
  * MVLD_SNAPSHOT=run (`mvld build --run`) is `learn` for one run.
  * MVLD_SNAPSHOT=check (`mvld build --check`) writes nothing: an ordinary start goes as far as a snapshot is
  * applied or not, says which or why not, and exits.  No constructor of the program runs.
  */
 #include "loader/store/plan.h"
 
+#include "rimf/moved/moved.h"
 #include "rimf/store/manifest.h"
 #include "rimf/image/image.h"
 #include "loader/manager/pipeline.h"
@@ -88,7 +88,7 @@ static int take_users(struct loader *l)
 static int may_apply(const struct loader *l)
 {
     return l->program && l->arena.end && !l->knobs.watcher &&
-           l->knobs.snapshot != SNAPSHOT_START && l->knobs.snapshot != SNAPSHOT_READY;
+           l->knobs.snapshot != SNAPSHOT_START;
 }
 
 void store_forget(struct loader *l)
@@ -181,17 +181,16 @@ static void name_moved(struct loader *l)
 {
     const char *folder = l->snapshot.folder;
     size_t size = rimf_strlen(folder) + sizeof "/" MOVED_FILE;
-    struct mvld_symbol symbol;
+    struct mvld_symbol code, frames;
     char *name;
 
-    if (!l->snapshot.file.view.region ||
-        rimf_api()->symbol_resolve(l->image, "concat_code", NULL, &symbol))
+    if (!l->snapshot.file.view.region || moved_library(l->image, &code, &frames))
         return;
     name = rimf_heap_alloc(&l->heap, size);
     if (!name)
         return;
     rimf_format(name, size, "%s/" MOVED_FILE, folder);
-    ((struct link_map *)symbol.object->link_map)->l_name = name;
+    ((struct link_map *)code.object->link_map)->l_name = name;
 }
 
 /* l->snapshot goes, applied or not. */
@@ -300,7 +299,7 @@ static void lock_with(struct loader *l, struct store_plan *plan)
     if (!why || !sys_failed(plan->lock))
         return;
     if (l->knobs.snapshot)
-        store_end(l, store_refusal(l), why, 1);
+        store_end(l, STORE_REFUSAL, why, 1);
     rimf_log(&l->log, MVLD_LOG_FILES, "snapshot: none is written: %s", why);
     plan->build = plan->outdated = 0;
 }
@@ -326,7 +325,7 @@ static size_t begin(struct loader *l, const struct store_plan *plan, size_t n)
     struct store_plan *kept = n ? rimf_heap_alloc(&l->heap, sizeof *kept + sizeof *kept->made) : NULL;
 
     if (n && !kept && l->knobs.snapshot)
-        store_end(l, store_refusal(l), "out of memory", 1);
+        store_end(l, STORE_REFUSAL, "out of memory", 1);
     if (!kept) {
         unlock(l, plan);
         return 0;
@@ -335,7 +334,7 @@ static size_t begin(struct loader *l, const struct store_plan *plan, size_t n)
     kept->made = (struct rimf_start *)(kept + 1);
     l->snapshot.plan = kept;
     rimf_image_watch(l->image);
-    rimf_image_set_writes(l->image, 1);
+    rimf_image_will_write(l->image);
     place_set_unplaced(l);
     pipeline_makers(l->pipeline, n, kept->made);
     return n;
@@ -353,7 +352,7 @@ static __attribute__((noreturn)) void say_checked(struct loader *l, size_t n, in
 
     if (applied && l->later.folder)
         store_end(l, "", l->later.folder, 0);
-    store_end(l, store_refusal(l), why, 1);
+    store_end(l, STORE_REFUSAL, why, 1);
 }
 
 /* The passes need not run, or not as if there were no snapshots. */
@@ -376,11 +375,11 @@ size_t store_begin(struct loader *l)
     size_t n = plan.passes;
 
     if (watcher && plan.build && l->knobs.snapshot)
-        store_end(l, store_refusal(l), watcher, 1);
+        store_end(l, STORE_REFUSAL, watcher, 1);
     if (watcher)
         plan.build = plan.outdated = plan.learns = 0;
     if (l->knobs.snapshot && n && !plan.build)
-        store_end(l, store_refusal(l), as_is, 1);
+        store_end(l, STORE_REFUSAL, as_is, 1);
     if (n && may_apply(l))
         apply(l, &plan);
     if (l->knobs.check)
@@ -410,7 +409,6 @@ void store_keep(struct loader *l, int failed)
     if (!failed)
         store_write(l, plan);
     rimf_image_watch_end(l->image);
-    rimf_image_set_writes(l->image, 0);
     unlock(l, plan);
     rimf_heap_release(&l->heap, plan);
     l->snapshot.plan = NULL;
@@ -422,9 +420,9 @@ void store_or_exit(struct loader *l)
     if (!l->knobs.check && (!l->knobs.snapshot || l->later.folder))
         return;
     if (!l->pipeline)
-        store_end(l, store_refusal(l), *l->refusal ? l->refusal : "no pass is configured for this program", 1);
+        store_end(l, STORE_REFUSAL, *l->refusal ? l->refusal : "no pass is configured for this program", 1);
     if (!l->hooked)
-        store_end(l, store_refusal(l), "the host loader could not be hooked", 1);
+        store_end(l, STORE_REFUSAL, "the host loader could not be hooked", 1);
     if (l->started)
-        store_end(l, store_refusal(l), "no pass did what a snapshot can hold", 1);
+        store_end(l, STORE_REFUSAL, "no pass did what a snapshot can hold", 1);
 }

@@ -16,7 +16,6 @@
 #include "rimf/moved/moved.h"
 #include "rimf/moved/symfile.h"
 #include "rimf/realise/changes.h"
-#include "rimf/store/alone.h"
 
 #include <errno.h> /* numbers only */
 
@@ -103,11 +102,13 @@ static struct analysis_call *leave_out_moved(struct emit_calls *c, size_t made)
  * left; or another negative errno with one. */
 static int open_calls(struct emit_calls *c, size_t made, struct analysis_call **left, const char **why)
 {
+    const struct analysis *s = rimf_analysis_calls(c->image, c->object, why);
     int error = 0;
 
-    c->calls = rimf_alone_calls(c->image, c->object, &c->n_calls, why);
-    if (!c->calls)
+    if (!s)
         return -ENODATA;
+    c->calls = s->calls;
+    c->n_calls = s->n_calls;
     if (rimf_has_moved(c->image, c->object)) {
         *left = leave_out_moved(c, made);
         error = !*left ? -ENOMEM : !c->n_calls ? -ENODATA : 0;
@@ -118,7 +119,6 @@ static int open_calls(struct emit_calls *c, size_t made, struct analysis_call **
            : rimf_fail(c->image, ENOMEM, "out of memory for the calls of %s", c->object->public.name);
 }
 
-/* For later processes, and in this one. */
 static int emit_in_place(struct mvld_image *image, struct rimf_object *object, size_t made)
 {
     struct emit_calls c = {.image = image, .object = object, .lead = lead};
@@ -133,8 +133,6 @@ static int emit_in_place(struct mvld_image *image, struct rimf_object *object, s
         return 0;
     }
     error = open_calls(&c, made, &left, &why);
-    if (!error && image->watch)
-        rimf_alone_write(image, &c);
     if (!error)
         error = change_calls(&c, left != NULL);
     else if (error == -ENODATA && why)

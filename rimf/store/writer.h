@@ -5,8 +5,7 @@
 #ifndef RIMF_STORE_WRITER_H
 #define RIMF_STORE_WRITER_H
 
-#include "rimf/emit/calls.h"
-#include "rimf/store/alone.h"
+#include "rimf/image/private.h"
 #include "rimf/store/store.h"
 
 struct writer {
@@ -22,8 +21,6 @@ struct writer {
             struct manifest_object *objects;
             struct manifest_text *texts;
             struct manifest_word *words;
-            struct analysis_call *calls;
-            struct manifest_left *left;
             struct manifest_relocations *relocations;
             struct manifest_shift *shifts;
             struct manifest_region *region;
@@ -35,8 +32,6 @@ struct writer {
         };
     };
     uint8_t *ways; /* enum writer_way, of each of the watch's pointers */
-    uint8_t *code; /* NULL: as it is in memory; else its first page, */
-    uint64_t code_start; /* and where that is linked */
 };
 
 /* Who leads a word to moved code when the program starts; in the order of manifest_pointer. */
@@ -77,7 +72,6 @@ int write_may_run(const struct rimf_sys *, int folder);
 /* The file of an object with its code as it is now, under that name; its texts, too. */
 int write_overlay(struct writer *, const struct rimf_object *, struct manifest_object *, uint32_t number,
                   const char *name);
-int write_is_file(const struct rimf_sys *, int fd, const struct file_id *);
 
 /* ---- what a start has, too ------------------------------------------------------------- */
 
@@ -93,38 +87,5 @@ int write_pointers(struct writer *);
 int write_moved(struct writer *, int fd, uint64_t *end);
 /* write_relocations.c: tables of relocations that need no symbols, from `offset` on. */
 int write_relocations(struct writer *, int fd, uint64_t offset);
-
-/* ---- write_alone.c, write_alone_code.c ---------------------------------------------------- */
-
-/* An overlay that stands alone. */
-struct alone {
-    struct writer w;
-    struct emit_calls *c;
-    const struct rimf_object *object;
-    enum alone_reach reach;
-    size_t size;         /* of the code, in whole pages */
-    uintptr_t bias;      /* of an object whose code lies there */
-    uint32_t *counts;    /* by way, of calls that are direct, or left */
-    const char *why;
-};
-
-static inline int alone_refuse(struct alone *a, int error, const char *why)
-{
-    a->why = why;
-    return error;
-}
-
-/* It is code of the object. */
-int alone_is_inner(const struct alone *, uintptr_t target);
-/* A call that leads there may be direct in the file. */
-int alone_may_hold(const struct alone *, uintptr_t target);
-
-/* write_alone_code.c */
-
-/* Reads the code from the object's file.  0, or negative errno with a sentence in `why`. */
-int alone_code_read(struct alone *);
-/* Makes the calls direct there; counts them, or adds them to those that are left. */
-int alone_code_make(struct alone *);
-void alone_code_forget(struct alone *);
 
 #endif

@@ -105,7 +105,7 @@ static int remove_oldest(const char *subcommand, struct cache_items *items, uint
     return failed;
 }
 
-/* Who writes snapshots and ready code has it; analyses are put in place whole, without it.  -1: nobody has
+/* Who writes snapshots has it; analyses are put in place whole, without it.  -1: nobody has
  * written to this cache, or it may not be locked. */
 static int lock_of(char *const folders[CACHE_KINDS])
 {

@@ -19,26 +19,24 @@ enum cache_state {
 /* The kernel, without a trace of who reads: times of access say what starts use (cache/items.h). */
 extern const struct rimf_sys cache_reader;
 
-/* A folder with the manifest of a start, or an overlay alone. */
+/* A folder with the manifest of a start. */
 struct cached {
     const char *path;
-    int alone;
     struct manifest_file file, later; /* mapped where `map` is not NULL; later: what came by dlopen */
     enum cache_state state;
     char *why; /* or NULL */
 };
 
 /* Whether a program would start from it; with `compare`, whether its code is what was written. */
-void cached_open(struct cached *, const char *path, int alone, int compare);
+void cached_open(struct cached *, const char *path, int compare);
 void cached_close(struct cached *);
 /* stale.c: of a manifest of it, an object whose analysis it lacks, or was made with another one: NULL, or a
  * sentence to be freed. */
 char *cached_other_analysis(const struct cached *, const struct manifest *);
 /* Of a snapshot that is not good: the command that mends it, to be freed. */
 char *cached_remedy(const struct cached *);
-/* What a manifest's folder, and an overlay alone, may be called. */
+/* What a manifest's folder may be called. */
 int cached_is_folder(const char *name);
-int cached_is_overlay(const char *name);
 /* Whether the file of that name is still this one: NULL, or a sentence to be freed. */
 char *cached_other_file(const char *name, const struct file_id *);
 
