@@ -5,6 +5,8 @@
  *     patch     this process, where the object was mapped, or where its code moved before    realise/changes.c
  *     moved     a copy that is being made                                                    moved/calls.c
  *
+ * What `patch` makes of pages, store/write_overlay.c writes into files: nothing is made a second time for a snapshot.
+ *
  * Where calls through a slot are wanted is asked once a slot.  Each call is read, compared with what the analysis
  * says, or with what it was made by an earlier emission, and made: one function, whatever becomes of the bytes.
  *
@@ -35,7 +37,7 @@ struct emit_calls {
     struct mvld_image *image;
     struct rimf_object *object;
     struct rimf_edit *edits; /* the first that counts */
-    const struct analysis_call *calls; /* of its analysis, or those that remain */
+    const struct analysis_call *calls; /* of its analysis */
     size_t n_calls;
     struct way *ways;      /* the first is that of functions of a single instruction */
     uint32_t first;        /* slot, as linked, of the second */
