@@ -20,7 +20,7 @@
  *   layout.c   makes the arrays for it; places.c  where code runs that has moved
  *   site.c     instructions at call sites; inline.c  bodies that fit into one; read.c  reads
  *              of constants
- *   engine.c   the lock, the look-ups; operations.c  what interface.h offers
+ *   engine.c   the lock, the look-ups; operations.c  what interface.h offers; sentences.c  what is said
  *
  *   A constant (multiverse("constant")) is a point without an entry, one in each unit that reads it;
  *   its sites are these reads.
@@ -215,16 +215,20 @@ struct mv_engine {
 
 /* ---- operations.c */
 RIMF_HIDDEN extern const struct mv_ops mv_ops;
-
-/* ---- engine.c */
 int mv_create(struct mvld_image *, const struct mvld_api *, const struct rimf_sys *,
               struct mv_engine **out);
+
+/* ---- engine.c */
 int mv_lock(struct mv_engine *, struct mv_reply *);
 /* Lock, and the objects as they are now: 0, or negative errno without the lock. */
 int mv_enter(struct mv_engine *, struct mv_reply *);
 void mv_unlock(struct mv_engine *);
 struct mv_point *mv_find_point(struct mv_engine *, uintptr_t address);
 struct mv_switch *mv_find_switch(struct mv_engine *, uintptr_t address);
+/* The pin of this object, or NULL. */
+struct mv_pin *mv_find_pin(struct mv_reply *, uintptr_t bias, const void *dynamic);
+
+/* ---- sentences.c */
 /* Records the sentence of an error, in the image and in the reply: -err. */
 int mv_fail(struct mv_engine *, int err, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
@@ -232,9 +236,6 @@ int mv_fail(struct mv_engine *, int err, const char *format, ...)
 void mv_report(struct mv_engine *, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* The same, kept for the reports of later commits too. */
 void mv_refuse(struct mv_engine *, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-/* The pin of this object, or NULL. */
-struct mv_pin *mv_find_pin(struct mv_reply *, uintptr_t bias, const void *dynamic);
 
 /* ---- table.c */
 /* Room for `n` more: that many puts cannot fail.  0 or -ENOMEM. */
