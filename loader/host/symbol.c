@@ -17,7 +17,7 @@ static int inside(const struct host *host, const void *p, size_t size)
     return at >= host->start && at <= host->end && size <= host->end - at;
 }
 
-/* A table of the dynamic section, not yet relocated; NULL when it lies outside. */
+/* A table of the dynamic section, not yet relocated; NULL if it is outside. */
 static const void *table(const struct host *host, const Elf64_Dyn *d, size_t size)
 {
     const void *p = (const void *)(host->bias + d->d_un.d_ptr);

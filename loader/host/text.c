@@ -1,26 +1,25 @@
 /* SPDX-License-Identifier: MIT
  *
- * loader/host/text.c: the changes to the host loader's code.
+ * loader/host/text.c: changes of the host loader's code.
  *
- *   the hook       _dl_debug_state, which every glibc and musl calls at each
- *                  event and which is empty: a jump to us
- *   the mmap sites where it maps files: a jump to place.c (only when a pipeline
+ *   the hook       _dl_debug_state, an empty function that every glibc and musl calls at each
+ *                  event: a jump to us
+ *   the mmap sites where it maps files: a jump to place.c (only if a pipeline
  *                  wants libraries near the executable)
- *   the questions  where it asks cpuid: a jump to an answer (cpuid.c)
+ *   the questions  where it executes cpuid: a jump to an answer (cpuid.c)
  *
- * Each place must hold exactly the bytes that we expect, else it is left alone.
+ * Each place must contain exactly the expected bytes, otherwise it is not changed.
  *
  *   _dl_debug_state before        after
  *     [f3 0f 1e fa  endbr64]        [f3 0f 1e fa  endbr64]
  *     c3            ret             e9 <rel32>    jmp loader_hook_entry
  *     … padding, at least 4 bytes
  *
- * How it is written: one thread runs, and nobody executes that text now.  The
- * whole segment becomes read-write, is written, and becomes read-execute again:
- * the segment stays one mapping, and it is never writable and executable.  Where
- * the way back is forbidden (PR_SET_MDWE, systemd's MemoryDenyWriteExecute,
- * SELinux) the clean text is mapped anew from the file and the bytes go through
- * /proc/self/mem.  Where that is forbidden too, the program runs unhooked.
+ * Method: there is one thread, which does not execute that text now.  The whole segment becomes
+ * read-write, is written, and becomes read-execute again.  It stays one mapping, and is never
+ * writable and executable.  If it cannot be made executable again (PR_SET_MDWE, systemd's
+ * MemoryDenyWriteExecute, SELinux), the clean text is mapped from the file and the bytes are
+ * written through /proc/self/mem.  If that is forbidden, too, the program runs unhooked.
  */
 #include "loader/loader.h"
 
@@ -30,7 +29,7 @@
 
 /* ---- finding the places -------------------------------------------------------- */
 
-/* Whether only padding lies there: int3, and the forms of nop that assemblers use,
+/* Whether there is only padding: int3, and the nops that assemblers use,
  *     [66|2e]* 90                 nop
  *     [66|2e]* 0f 1f /0 …         nop with a ModRM operand */
 static int is_padding(const uint8_t *p, const uint8_t *end, size_t least)
@@ -55,11 +54,11 @@ static int is_padding(const uint8_t *p, const uint8_t *end, size_t least)
     return p <= end;
 }
 
-/* jmp rel32 from `at`, over the tail of the text when the target is too far:
+/* jmp rel32 from `at`, through the tail of the text if the target is too far:
  *     e9 <rel32>                  jmp target
  * and there
  *     ff 25 00 00 00 00 <quad>    jmp *0(%rip)
- * How many patches that are, or negative errno. */
+ * Returns the number of patches, or negative errno. */
 static int make_jump(const struct host *host, struct text_patch *patch, uintptr_t at, uintptr_t to,
                      size_t slot)
 {
@@ -83,7 +82,7 @@ static int make_jump(const struct host *host, struct text_patch *patch, uintptr_
     return n;
 }
 
-/* Where the jump of the hook goes, or 0. */
+/* The address for the hook's jump, or 0. */
 static uintptr_t hook_place(const struct host *host, const Elf64_Sym *symbol)
 {
     const uint8_t *p = (const uint8_t *)(host->bias + symbol->st_value);
@@ -104,7 +103,7 @@ static int protect(const struct rimf_sys *sys, const struct host *host, int prot
     return (int)sys_mprotect(sys, host->text, host->text_end - host->text, prot);
 }
 
-/* 0: it is written, and cannot be executed.  Else nothing is changed. */
+/* 0: written, but not executable.  Otherwise nothing is changed. */
 static int open_and_write(const struct rimf_sys *sys, const struct host *host,
                           const struct text_patch *patch, size_t n)
 {
@@ -146,8 +145,8 @@ static int clean_text(const struct rimf_sys *sys, struct host *host)
     return sys_failed(err) ? (int)err : 0;
 }
 
-/* 0: all patches are in.  Negative errno: none is, the text is clean and may be
- * run.  -ENOTRECOVERABLE: the text cannot be run. */
+/* 0: all patches are written.  Negative errno: none is, the text is clean and executable.
+ * -ENOTRECOVERABLE: the text is not executable. */
 int text_write(const struct rimf_sys *sys, struct host *host, const struct text_patch *patch,
                size_t n, const char **how)
 {
@@ -180,7 +179,7 @@ int text_write_again(const struct rimf_sys *sys, const struct host *host,
 
 /* ---- all of it -------------------------------------------------------------------- */
 
-/* How many patches; *sites is 0 when there are none. */
+/* Returns the number of patches; *sites is 0 if there are none. */
 static size_t add_mmap_sites(struct loader *l, struct text_patch *patch, size_t *sites)
 {
     uintptr_t at[MMAP_SITES];
@@ -192,7 +191,7 @@ static size_t add_mmap_sites(struct loader *l, struct text_patch *patch, size_t 
                                               : (uintptr_t)loader_mmap_sites + MMAP_SITE_SIZE * i;
         int made = make_jump(&l->host, patch + n, at[i], to, 1 + i);
 
-        if (made < 0) { /* some would be placed and others not: rather none */
+        if (made < 0) { /* some libraries would be placed and others not: place none */
             *sites = n = 0;
             break;
         }
@@ -207,7 +206,7 @@ static size_t add_mmap_sites(struct loader *l, struct text_patch *patch, size_t 
     return n;
 }
 
-/* The same for questions.  Without a record only those that are asked again and again pay. */
+/* The same for cpuid instructions.  Without a record only repeated ones pay. */
 size_t text_questions(struct loader *l, const struct question *questions, size_t n,
                       struct text_patch *patch, size_t *put)
 {
@@ -223,7 +222,7 @@ size_t text_questions(struct loader *l, const struct question *questions, size_t
                        : -ENOENT;
 
         if (made < 0)
-            continue; /* it asks as ever */
+            continue; /* it keeps its cpuid */
         patches += (size_t)made;
         l->cpuid_return[i] = end;
         ++*put;
@@ -231,7 +230,7 @@ size_t text_questions(struct loader *l, const struct question *questions, size_t
     return patches;
 }
 
-/* All that is put beside the jump of the hook; and what that is. */
+/* Adds all jumps besides the hook's, and reports which. */
 static size_t add_jumps(struct loader *l, const struct question *questions, size_t n_questions,
                         struct text_patch *patch, size_t *mmaps, size_t *put)
 {
@@ -240,7 +239,7 @@ static size_t add_jumps(struct loader *l, const struct question *questions, size
     return n + text_questions(l, questions, n_questions, patch + n, put);
 }
 
-/* 0 when hooked; the reason went to the log otherwise. */
+/* Returns 0 if hooked; otherwise the log has the reason. */
 int host_hook(struct loader *l)
 {
     struct text_patch few[2 * TEXT_PATCHES], *patch = NULL;

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * concat.S: libconcat.so.1, the room to which concat moves code.
+ * concat.S: libconcat.so.1, the region to which concat moves code.
  *
- * The room is a shared object that the host loader maps like any other, so whoever asks
- * the host loader which object an address lies in (unwinders by dl_iterate_phdr and
- * _dl_find_object, debuggers by the link map) finds moved code and its unwind table
- * without help from us.
+ * The region is a shared object that the host loader maps like any other.  So a query for the
+ * object of an address (by unwinders with dl_iterate_phdr and _dl_find_object, by debuggers with
+ * the link map) finds moved code and its unwind table without our help.
  *
  *   from linked address     as mapped   what
  *   0                       r-x, file   headers, dynamic symbols, stubs
@@ -14,21 +13,19 @@
  *   frames                  r--, none   mvld_moved_frames, where PT_GNU_EH_FRAME points
  *   code                    ---, none   mvld_moved_code
  *
- * The last two have no bytes in the file and are never writable as linked: they cost
- * address space, but neither memory nor what the kernel promises (overcommit).  Frames can
- * be read, because an unwinder that asks about a stray address in mvld_moved_code would
- * otherwise fault: zeros are a table of a version that none knows, and it goes on.
+ * The last two have no bytes in the file and are never writable as linked: they cost addresses, but
+ * neither memory nor commit charge.  Frames are readable, because otherwise an unwinder that looks
+ * up a stray address in mvld_moved_code would fault: it reads zeros as a table of unknown version, and
+ * ignores it.
  *
- * No linker writes such a file: each puts segments around sections.  And sections around
- * the room are what may not be: gdb takes the object of an address from its section, and
- * would look for the names of moved code here (they are in files of their own, see
- * rimf/moved/symfile.h).  So the bytes of the whole file stand here, headers and all, and the
- * linker writes them out as they are (--oformat binary).
+ * No linker writes such a file: a linker puts segments around sections.  The region must not be in
+ * a section: gdb finds the object of an address by its section, and would look for the names of
+ * moved code here (they are in other files, see rimf/moved/symfile.h).  So the bytes of the whole
+ * file, including headers, are written here, and the linker copies them (--oformat binary).
  *
- * What may not happen: a name of ours answering somebody else's look-up, because this
- * object stands in the global scope before most.  So all dynamic ones begin with mvld_moved_.
- * Programs that compile at run time (LLVM) have a __jit_debug_descriptor of their own:
- * those names are in .symtab alone, where only debuggers look.
+ * No name of this object may satisfy a look-up of another, because it precedes most in the global
+ * scope.  So all dynamic names begin with mvld_moved_.  Programs that compile at run time (LLVM) have a
+ * __jit_debug_descriptor of their own: those names are in .symtab only, which only debuggers read.
  */
 #include "room.h"
 
@@ -53,7 +50,7 @@
 
     .macro program_header type, flags, at, filesz, memsz, align=PAGE
     .long \type, \flags
-    .quad \at, \at, \at /* offset and address are the same */
+    .quad \at, \at, \at /* offset and address are equal */
     .quad \filesz, \memsz, \align
     .endm
 
@@ -161,7 +158,7 @@ descriptor: /* struct jit_descriptor: version, action, entry at hand, first entr
     .balign PAGE, 0
 frames:
 
-/* From here on not mapped: for debuggers and binutils. */
+/* Not mapped from here on: for debuggers and binutils. */
 symtab:
     .zero 24
     symbol str_descriptor, GLOBAL, OBJECT, DATA_SECTION, descriptor-file, descriptor_size

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * room.h: how large the room for moved code is; for C and the assembler.
+ * room.h: the size of the region for moved code, for C and the assembler.
  */
 #ifndef CONCAT_ROOM_H
 #define CONCAT_ROOM_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * engine.c: the engine's lock, look-ups, and its links to libmultiverse.
+ * engine.c: the engine's lock, look-ups, and connections to libmultiverse.
  */
 #include "passes/multiverse/engine/engine.h"
 
@@ -40,8 +40,8 @@ struct mv_pin *mv_find_pin(struct mv_reply *reply, uintptr_t bias, const void *d
     return NULL;
 }
 
-/* Units whose object is being closed by another thread are left out of the call.
- * -EAGAIN: one came after the pins were taken. */
+/* Marks units whose object another thread is closing; the call skips them.  -EAGAIN: an object came
+ * after the pins were taken. */
 static int mark_closing(struct mv_engine *engine)
 {
     struct mv_reply *reply = engine->reply;
@@ -56,7 +56,7 @@ static int mark_closing(struct mv_engine *engine)
     return 0;
 }
 
-/* Lock, and the objects as they are now. */
+/* Takes the lock and brings the list of objects up to date. */
 int mv_enter(struct mv_engine *engine, struct mv_reply *reply)
 {
     int err;
@@ -91,7 +91,7 @@ struct mv_point *mv_find_point(struct mv_engine *engine, uintptr_t address)
     point = mv_table_get(&engine->points, address);
     if (point && point->unit->closing)
         return NULL;
-    /* A non-PIE's own PLT entry is what &function yields there. */
+    /* In a non-PIE, &function is the address of its own PLT entry. */
     if (!point && address && engine->api->object_find(engine->image, address))
         point = mv_table_get(&engine->points, engine->api->plt_target(engine->image, address));
     return point;
@@ -107,7 +107,7 @@ struct mv_switch *mv_find_switch(struct mv_engine *engine, uintptr_t address)
 struct attaching {
     struct mv_engine *engine;
     const struct mvld_object *object;
-    struct mv_engine *other; /* one that a link holds already */
+    struct mv_engine *other; /* the engine that a link already has */
     int look_only;
 };
 

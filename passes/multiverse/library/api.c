@@ -2,11 +2,11 @@
  *
  * api.c: libmultiverse, the functions of multiverse.h.
  *
- * The library holds no state but a link to the one engine of the process (see
- * interface.h), and a reply for each thread (reply.c).  Under mvld the link is set before any
- * constructor.  Under a plain ld.so, or in a static program, whoever comes first
- * (the constructor below, or a call from an earlier one) makes the engine out of
- * the same code, and it looks at the objects by itself, at every call.
+ * The library has no state but a link to the one engine of the process (see interface.h), and a
+ * reply for each thread (reply.c).  Under mvld the link is set before any constructor.  Under a
+ * plain ld.so, or in a static program, the first caller (the constructor below, or a call from an
+ * earlier one) makes the engine from the same code.  That engine looks for objects itself, at every
+ * call.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -25,8 +25,8 @@ __attribute__((used)) static struct mv_link engine_link = {.size = sizeof(struct
 static struct rimf_lock creation;
 static const struct rimf_log no_log = {.sys = &rimf_sys_kernel, .fd = -1};
 
-/* The note by which an engine finds the link: a distance, so nothing need be relocated.
- * Linkers keep every note; "R" (binutils 2.36) makes sure. */
+/* The note by which an engine finds the link: a distance, so no relocation is needed.  Linkers keep
+ * every note; "R" (binutils 2.36) makes sure. */
 __asm__(".pushsection .note.multiverse.library,\"" NOTE_FLAGS "\",@note\n"
         ".balign 4\n"
         ".long 2f - 1f, 4f - 3f, 2\n"
@@ -70,7 +70,7 @@ static struct mv_engine *linked(void)
     return __atomic_load_n(&engine_link.engine, __ATOMIC_ACQUIRE);
 }
 
-/* The engine, made when there is none.  NULL with errno. */
+/* Returns the engine, and makes it if there is none.  NULL with errno. */
 static struct mv_engine *engine_get(void)
 {
     struct mv_engine *engine = linked();
@@ -86,7 +86,7 @@ static struct mv_engine *engine_get(void)
     engine = linked();
     err = engine ? 0 : make_engine(&engine);
     if (!err && !linked()) {
-        /* Finds the other copies of the library, and gives them the engine or takes theirs. */
+        /* Finds the other copies of the library, and connects them to the engine, or us to theirs. */
         err = mv_ops_of(engine)->refresh(engine, mv_reply_make());
         if (err == -EALREADY) {
             struct mv_engine *late = engine;
@@ -120,7 +120,7 @@ struct call {
     const struct multiverse_info_var *var;
     const struct multiverse_info_fn *fn;
     uint64_t until;
-    const struct multiverse_info_fn **missed; /* room for MISSES */
+    const struct multiverse_info_fn **missed; /* of MISSES elements */
     void (*visit)(void *cookie, const struct mv_item *);
 };
 
@@ -149,8 +149,8 @@ static int once(struct mv_engine *engine, struct call *c, struct mv_reply *reply
     return -EINVAL;
 }
 
-/* Memory may end where nobody had words for it.  `before` is the first letter of what
- * was there to say before this call: it stays when the call succeeds. */
+/* Memory may run out where no sentence was recorded.  `before` is the first letter of the sentence
+ * before this call, which is restored if the call succeeds. */
 static int answered(struct mv_reply *reply, int result, char before)
 {
     if (!reply->error[0]) {
@@ -165,7 +165,7 @@ static int answered(struct mv_reply *reply, int result, char before)
     return -1;
 }
 
-/* Again and again for a second; at once no more where nothing will change. */
+/* Whether to try again: for a second, or not at all if nothing would change. */
 static int may_try(int tries, struct timespec *start)
 {
     struct timespec now;
@@ -181,7 +181,7 @@ static int may_try(int tries, struct timespec *start)
     return (now.tv_sec - start->tv_sec) * 1000000000 + now.tv_nsec - start->tv_nsec < 1000000000;
 }
 
-/* The engine's answer, as multiverse.h has it. */
+/* Calls the engine, with multiverse.h's conventions. */
 static int call(struct call c, struct call *out)
 {
     struct mv_reply *reply = mv_reply_make();
@@ -214,7 +214,7 @@ static int call(struct call c, struct call *out)
     return answered(reply, result, before);
 }
 
-/* To whom is reported what was missed, see multiverse.h. */
+/* The function that misses are reported to, see multiverse.h. */
 static struct {
     struct rimf_lock lock;
     void (*report)(const struct multiverse_info_fn *, void *cookie);
@@ -231,8 +231,8 @@ void multiverse_on_miss(void (*report)(const struct multiverse_info_fn *, void *
     rimf_lock_release(&rimf_sys_kernel, &on_miss.lock);
 }
 
-/* What operations up to this one missed, once.  Whom it is reported to may call us; what that misses
- * stays, or it could go on for ever. */
+/* Reports what operations up to this one missed, once.  The reported function may call us; its own
+ * misses wait, or this could continue for ever. */
 static void report_misses(uint64_t until)
 {
     const struct multiverse_info_fn *missed[MISSES];
@@ -425,7 +425,7 @@ static void after_fork_in_child(void)
     mv_pins_after_fork(1);
 }
 
-/* What fails here is said again, with errno, by the first call. */
+/* Errors here are found again, with errno, by the first call. */
 __attribute__((constructor)) static void start(void)
 {
     int saved = errno;

@@ -1,25 +1,23 @@
 /* SPDX-License-Identifier: MIT
  *
- * inline.c: may a variant's body stand where its call was?
+ * inline.c: whether a variant's body may replace its call.
  *
  *     [endbr64] [NOPs: pad, alignment, profiling] [one instruction] ret
  *
- * The instruction must do the same wherever it runs: no distance to itself, no
- * stack (the call would have pushed an address), no control flow, no prefix
- * that means anything.  So the decoder below knows a list of plain integer
- * instructions and refuses the rest: a wrong refusal costs a call, a wrong
- * acceptance the program.  Flags need no thought, since none lives across a
- * call.
+ * The instruction must have the same effect at any address: no RIP-relative operand, no stack (the
+ * call would have pushed an address), no control flow, no prefix with a meaning.  The decoder below
+ * knows a list of plain integer instructions and refuses the rest: a wrong refusal costs a call, a
+ * wrong acceptance breaks the program.  Flags do not matter, since none is live across a call.
  */
 #include "passes/multiverse/site/site.h"
 
 #include "rimf/base/base.h"
 
-/* What follows the opcode. */
+/* The bytes after the opcode. */
 enum shape {
     BAD = 0,
     PLAIN,      /* nothing */
-    MODRM,      /* modrm and what it asks for */
+    MODRM,      /* modrm with its sib and displacement */
     MODRM_8,    /* the same, then imm8 */
     MODRM_32,   /* the same, then imm16 or imm32 */
     IMM_8,
@@ -31,8 +29,8 @@ static enum shape shape_of_one(uint8_t opcode, uint8_t reg)
 {
     switch (opcode) {
     case 0x00 ... 0x03: case 0x08 ... 0x0b: /* add, or */
-    case 0x10 ... 0x13: case 0x18 ... 0x1b: /* adc, sbb: flags are stale, but so they
-                                               were for the body itself */
+    case 0x10 ... 0x13: case 0x18 ... 0x1b: /* adc, sbb: flags are stale, as they are for the body
+                                             * itself */
     case 0x20 ... 0x23: case 0x28 ... 0x2b: /* and, sub */
     case 0x30 ... 0x33: case 0x38 ... 0x3b: /* xor, cmp */
     case 0x63:                              /* movslq */
@@ -84,8 +82,8 @@ static enum shape shape_of_two(uint8_t opcode)
     return BAD;
 }
 
-/* Length of modrm, sib and displacement, or 0 when it names the stack pointer,
- * is relative to the instruction, or does not fit. */
+/* Length of modrm, sib and displacement.  0 if it names the stack pointer, is RIP-relative, or does
+ * not fit. */
 static unsigned modrm_length(const uint8_t *at, size_t size, uint8_t rex, int reg_is_register)
 {
     if (!size)
@@ -126,7 +124,7 @@ static int is_group(uint8_t opcode, int two)
            opcode == 0xc7 || opcode == 0xf6 || opcode == 0xf7 || opcode >= 0xfe;
 }
 
-/* Opcodes that hold a register's number: mov $i,%r and bswap. */
+/* Opcodes that contain a register's number: mov $i,%r and bswap. */
 static int names_stack(uint8_t opcode, int two, uint8_t rex)
 {
     if (rex & 1)
