@@ -58,6 +58,7 @@ struct pipeline {
     void *cookie;
     uint64_t emission; /* nanoseconds, of making what passes want */
     int checked, broken; /* the image was, and is, as far as that */
+    int unemitted; /* a pass has run, and what it wants was not emitted since */
 };
 
 /* Its stage `relocate` is to be run, or was. */

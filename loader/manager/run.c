@@ -154,6 +154,7 @@ int pipeline_map_file(struct pipeline *p, struct mvld_image *image, const struct
             continue;
         enter(p, it, image, RIMF_STAGE_MAP);
         error = result_of(it, image, "map", it->pass->map(&it->context, file));
+        rimf_file_close(image);
         if (error < 0)
             rimf_log(&p->log, MVLD_LOG_PASSES, "pass %s: refuses %s", it->name, file->name);
     }
@@ -206,6 +207,9 @@ int pipeline_emit(struct pipeline *p, struct mvld_image *image)
     uint64_t began = now(p);
     int error;
 
+    if (!p->unemitted)
+        return 0;
+    p->unemitted = 0;
     rimf_image_set_failed(image, has_failed, p);
     error = rimf_image_emit(image);
     p->emission += now(p) - began;
@@ -221,6 +225,7 @@ static int run_for(struct pipeline *p, size_t i, struct mvld_image *image,
     int error = 0;
 
     enter(p, it, image, RIMF_STAGE_RUN);
+    p->unemitted = 1;
     it->context.later = later;
     rimf_image_set_failed(image, has_failed, p);
     if (it->pass->run)

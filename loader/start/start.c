@@ -263,7 +263,7 @@ struct start loader_start(struct loader *l, uintptr_t *sp)
      *                      the host loader's eyes (relocations_replace).
      *   loader_event       at the end (hook.c, first_event): all objects are relocated, and no constructor has
      *                      run.  objects_start makes the image; then either what an earlier process made
-     *                      of the code is mapped (store_run), or passes run, and what they declared is
+     *                      of the code is mapped (store_begin), or passes run, and what they declared is
      *                      realised.  LD_PRELOAD is again what the user said.
      *
      * Constructors run, and main.  In each dlopen loader_mmap is called as above, then

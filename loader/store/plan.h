@@ -15,11 +15,11 @@ struct store_plan {
     int outdated; /* what does not fit is to make room for a new one */
     int lock;     /* the cache's, of who builds or makes room; or -1 */
     struct store_place place; /* of the new one; of who builds or makes room */
-    struct rimf_start *made;  /* what the new one says of this start; NULL: there was no memory */
+    struct rimf_start *made;  /* what the new one says of this start */
 };
 
 /* Writes what these passes did; who asked for nothing else ends here. */
-void store_keep(struct loader *, struct store_plan *);
+void store_write(struct loader *, struct store_plan *);
 
 /* The process ends with a line, on standard error when something is wrong. */
 __attribute__((noreturn)) void store_end(struct loader *, const char *before, const char *text,

@@ -11,22 +11,34 @@ struct loader;
 
 /* ---- store.c ----------------------------------------------------------------------------- */
 
+enum found_state {
+    FOUND_NONE,
+    FOUND_UNASKED,   /* none, and on-miss is to make none (store/folder.c) */
+    FOUND_UNFIT,     /* one for such starts, which cannot be used */
+    FOUND_MAPPED,    /* one that may fit */
+    FOUND_RELOCATED, /* its objects lie where they lay, and its tables of relocations are in force */
+    FOUND_APPLIED,
+    FOUND_LEFT       /* its tables led words to moved code, and it did not fit: there is none to pass behind */
+};
+
 struct found_snapshot {
-    char *folder; /* NULL: none was found */
+    enum found_state state;
+    char *folder; /* while it is mapped or relocated; else NULL */
     struct manifest_file file;
     const char *launch_key; /* store/folder.h */
     uint64_t pipeline;
     uintptr_t *biases; /* of its objects, when they were found mapped */
     int is_users;    /* or there is none of root's */
     size_t awaited;  /* so many files are mapped when the host loader relocates; 0: no matter */
-    int relocated;   /* tables of relocations were replaced */
-    int left;        /* and led words to moved code, but the snapshot did not fit */
-    int there;       /* there is one for such starts, as good or bad as it is */
-    int unasked;     /* there is none, and on-miss is to make none (store/folder.c) */
+    struct store_plan *plan; /* while passes run whose work is to be kept */
 };
 
 void store_find(struct loader *); /* before the host loader runs */
-void store_run(struct loader *);
+/* All objects are relocated.  The snapshot is applied, and so many passes have run; or so many are to, and what they
+ * did is to be kept; 0: it is not. */
+size_t store_begin(struct loader *);
+/* They have, and what they want is emitted; or one of them failed.  Who asked for nothing else ends here. */
+void store_keep(struct loader *, int failed);
 /* What was laid over, if nothing came of it: words lead to originals again, or the program ends. */
 void store_forget(struct loader *);
 void store_or_exit(struct loader *);
@@ -56,8 +68,22 @@ struct later_objects {
 
 void later_start(struct loader *, const char *folder, uint32_t user, size_t passes, int learns);
 uintptr_t later_place(struct loader *, int fd, size_t length);
-void later_added(struct loader *, const struct mvld_object *const *objects, size_t n,
+
+/* Objects of one dlopen, between these two. */
+struct later_coming {
+    const struct mvld_object *const *rest; /* those whose code is as in their files: passes run for them */
+    size_t n_rest;
+    int learns; /* what passes make of them is kept */
+    const struct mvld_object **own; /* memory of `rest`, or NULL */
+    int folder; /* -1: none */
+    long lock;
+    const char *refusal;
+};
+/* These objects came; `unentered`: no code of them has run. */
+void later_begin(struct loader *, struct later_coming *, const struct mvld_object *const *objects, size_t n,
                  int unentered);
+/* The first `later.passes` have run for the rest; with `learns` what they want is emitted. */
+void later_end(struct loader *, struct later_coming *);
 
 /* ---- analysis.c -------------------------------------------------------------------------- */
 

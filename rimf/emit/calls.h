@@ -2,9 +2,8 @@
  *
  * rimf/emit/calls.h: the calls of one object through slots, as they are wanted, wherever the code lies that has them:
  *
- *     this process     where the object was mapped, or where its code moved before    realise/changes.c
- *     moved            a copy that is being made                                      moved/calls.c
- *     store            the pages of a file                                            realise/overlay_code.c
+ *     patch     this process, where the object was mapped, or where its code moved before    realise/changes.c
+ *     moved     a copy that is being made                                                    moved/calls.c
  *
  * Where calls through a slot are wanted is asked once a slot.  Each call is read, compared with what the analysis
  * says, or with what it was made by an earlier emission, and made: one function, whatever becomes of the bytes.
@@ -36,7 +35,7 @@ struct emit_calls {
     struct mvld_image *image;
     struct rimf_object *object;
     struct rimf_edit *edits; /* the first that counts */
-    const struct analysis_call *calls; /* of its analysis, or those that an overlay has left */
+    const struct analysis_call *calls; /* of its analysis, or those that remain */
     size_t n_calls;
     struct way *ways;      /* the first is that of functions of a single instruction */
     uint32_t first;        /* slot, as linked, of the second */
@@ -46,7 +45,6 @@ struct emit_calls {
     uint32_t *by;          /* likewise: which of the object's edits want them there; of one edit, not written */
     int any_missed;
     uintptr_t (*lead)(const struct emit_calls *, uintptr_t target); /* who wants to be at the one goes there; or NULL */
-    intptr_t aside; /* where the bytes of all of the object's code lie, minus where it was mapped */
 };
 
 #define EMIT_WAYS_MOST (1u << 18) /* an object whose slots lie farther apart stays as it is */

@@ -20,6 +20,8 @@
 #include "rimf/base/log.h"
 #include "rimf/base/sys.h"
 
+#include <stdarg.h>
+
 #define RIMF_BUILD_ID_MAX 64
 
 struct rimf_patcher; /* rimf/patch/patch.c */
@@ -27,6 +29,7 @@ struct moved_code;  /* rimf/moved/moved.h */
 
 #define OBJECT_PATCHED 1 /* a pass changed its code, byte by byte */
 #define OBJECT_SPLICED 2 /* code runs in front of instructions of it (code/splice.c) */
+#define OBJECT_REMOVED 4 /* functions of it were removed (code/remove.c) */
 
 struct rimf_object {
     struct mvld_object public; /* first: passes hold pointers to it */
@@ -34,7 +37,8 @@ struct rimf_object {
     const void *dynamic;       /* as the feeder gave it: part of what the object is known by */
     struct mvld_section *sections;
     size_t n_sections;
-    size_t domain;
+    size_t domain, domain_found;            /* wanted by that pass, until it is emitted; */
+    const struct mvld_context *domain_by;   /* and before; NULL: it is the same */
     uint64_t seen; /* the last update that named it */
     uint64_t born; /* the first that did */
     int global;    /* there since the first update */
@@ -58,7 +62,8 @@ struct rimf_object {
     int settled;    /* it was asked why `identity` is not final (store/writer.h): */
     const char *unsettled;
     uint32_t number; /* store/manifest.h: the number, from 1; 0: it has none */
-    int patched;    /* OBJECT_*: other than 0, it does not move any more */
+    int patched;    /* OBJECT_*: other than 0, it does not move any more, */
+    const struct mvld_context *patched_by; /* as this pass changed it */
     int code_known; /* its code was the file's, byte for byte, before any pass changed it */
     int finished;   /* moved/moved.h: the addresses that it holds are what they will be */
     size_t room;           /* image/symbol_edits.c: its tables of symbols get room for so many more; */
@@ -67,6 +72,7 @@ struct rimf_object {
     int opened;     /* its RELRO can be written at the moment, */
     int to_open;    /* and should be (store/apply_pointers.c) */
     int calls_direct; /* some were made so, where they stand or in moved code */
+    int names_lent; /* a pass may have names that lie in its analysis */
 };
 
 /* One segment of one object; ordered by address (rimf_sort). */
@@ -117,7 +123,8 @@ struct rimf_retarget {
     uintptr_t next;  /* from where that counts; 0: it is none */
     uintptr_t table; /* that it is an entry of; 0: of none */
     uintptr_t target;
-    uint64_t old; /* what is there */
+    uintptr_t found; /* where it led: `target` again, where what was wanted before is taken back */
+    uint64_t old;    /* what is there */
 };
 
 struct rimf_retargets {
@@ -126,6 +133,34 @@ struct rimf_retargets {
     const struct mvld_context *refused; /* the pass of the last that could not be made */
     size_t own;                     /* where those of the last pass begin */
     struct rimf_address_set places; /* of each the last one, from 1: that counts */
+};
+
+/* One that a pass added (image/sections.c). */
+struct new_section {
+    struct new_section *next;
+    const struct mvld_context *owner;
+    struct mvld_section public;
+};
+
+/* A function that a pass removes (code/remove.c). */
+struct rimf_removal {
+    const struct mvld_context *ctx;
+    struct rimf_object *object;
+    uintptr_t start; /* where it was mapped */
+    size_t size;
+    int is_made;
+};
+
+struct rimf_removals {
+    struct rimf_removal *list;
+    size_t n, room;
+    struct rimf_address_set entries;
+};
+
+/* image/domains.c */
+struct mvld_domain {
+    const char *name;
+    size_t n_objects;
 };
 
 struct mvld_image {
@@ -163,6 +198,23 @@ struct mvld_image {
     size_t n_new_sections;
     enum rimf_stage stage;
     struct code_splice *splices; /* code/splice.c */
+    struct section_wanted { /* image/sections.c: a protection */
+        struct section_wanted *next;
+        const struct mvld_context *ctx;
+        struct mvld_section *section;
+        uint32_t prot;
+        int key;
+    } *sections_wanted;
+    struct { /* realise/file_view.c */
+        struct rimf_object *object;
+        uintptr_t start;
+        size_t size;
+    } viewed;
+    struct rimf_removals removals; /* until analyses are closed */
+    struct {                       /* code/bound.c */
+        struct rimf_address_set set;
+        uint64_t update; /* of the image, when it was read */
+    } bound;
     const struct mvld_context *running;
     struct symbol_edit *symbol_edits; /* image/symbol_edits.c */
     struct rimf_address_set symbols_edited;
@@ -207,6 +259,12 @@ static inline int rimf_image_learns(const struct mvld_image *image)
 static inline const struct rimf_object *rimf_object_of(const struct mvld_object *public)
 {
     return (const struct rimf_object *)public;
+}
+
+/* A pass removes the function that begins there. */
+static inline int rimf_is_removed(const struct mvld_image *image, uintptr_t entry)
+{
+    return rimf_address_set_find(&image->removals.entries, entry) != NULL;
 }
 
 /* What a pass hands over may be NULL, or zeros.  Every object has a name. */
@@ -268,6 +326,8 @@ const struct mvld_domain *rimf_domain_at(const struct mvld_image *, size_t index
 long rimf_domain_add(struct mvld_image *, const char *name);
 size_t rimf_domain_of(const struct mvld_object *);
 int rimf_domain_move(struct mvld_image *, const struct mvld_object *, size_t domain);
+/* Where this pass moved the object, it is in its domain of before. */
+void rimf_domain_take_back(struct mvld_image *, struct rimf_object *, const struct mvld_context *);
 
 /* ---- image/symbols.c, image/plt.c, image/patches.c: behind rimf_api() ---------- */
 
@@ -315,6 +375,13 @@ const char *rimf_slot_name(struct mvld_image *, const struct mvld_object *, uint
 const struct mvld_section *rimf_section_at(const struct mvld_image *, const struct mvld_object *, size_t index);
 const struct mvld_section *rimf_section_find(const struct mvld_image *, uintptr_t address);
 int rimf_section_set_pages(struct mvld_image *, const struct mvld_section *, enum mvld_section_pages);
+
+int rimf_section_protect(const struct mvld_context *, const struct mvld_section *, uint32_t prot, int key);
+long rimf_key_add(const struct mvld_context *);
+/* Those of this pass are not wanted. */
+void rimf_protections_forget(struct mvld_image *, const struct mvld_context *);
+/* They are made, when no pass runs any more.  NULL; or *error, with a sentence, and whose one is not. */
+const struct mvld_context *rimf_protections_emit(struct mvld_image *, int *error);
 
 void *rimf_section_add(const struct mvld_context *, enum mvld_section_kind, size_t size);
 /* 1, or 0 with a sentence.  And notes one, whose memory is there: 0, or -ENOMEM. */
@@ -374,8 +441,10 @@ int rimf_word_is_pointer(struct mvld_image *, struct rimf_object *, uintptr_t wo
 int rimf_reference_retarget(const struct mvld_context *, const struct mvld_reference *, uintptr_t target);
 /* What is wanted of the word, the entry or the displacement at this place; or NULL. */
 const struct rimf_retarget *rimf_retarget_at(const struct mvld_image *, uintptr_t at);
-/* 1: it counts; another pass did not say otherwise since. */
+/* 1: it counts; another pass did not say otherwise since, and it does not lead there already. */
 int rimf_retarget_counts(const struct mvld_image *, const struct rimf_retarget *);
+/* 1: one that counts leads into these bytes. */
+int rimf_retarget_leads_into(const struct mvld_image *, uintptr_t at, size_t size);
 /* Those of this pass go, or with `others` all but those: what was wanted before counts again. */
 void rimf_retargets_forget(struct mvld_image *, const struct mvld_context *, int others);
 
@@ -427,7 +496,6 @@ void rimf_api_release(struct mvld_image *, void *memory);
 const char *rimf_last_error(const struct mvld_image *);
 void rimf_api_log(const struct mvld_image *, uint32_t category, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-void rimf_api_vlog(const struct mvld_image *, uint32_t category, const char *format, va_list);
 int rimf_api_log_enabled(const struct mvld_image *, uint32_t category);
 int rimf_vfail(struct mvld_image *, int err, const char *format, va_list);
 int rimf_fail(struct mvld_image *, int err, const char *format, ...)
@@ -445,6 +513,6 @@ int rimf_fail(struct mvld_image *, int err, const char *format, ...)
     .original_of = rimf_original_of, \
     .alloc = rimf_api_alloc, .release = rimf_api_release, .fail = rimf_fail, \
     .last_error = rimf_last_error, .log = rimf_api_log, \
-    .log_enabled = rimf_api_log_enabled, .vlog = rimf_api_vlog
+    .log_enabled = rimf_api_log_enabled
 
 #endif

@@ -33,6 +33,8 @@ struct rimf_restored rimf_calls_restore(struct mvld_image *);
 /* realise/added.c: code that a pass added is known by name, and unwound through; or with `failed` is not.  0, or
  * negative errno with a sentence. */
 int rimf_added_realise(struct mvld_image *, int failed);
+/* Sections that a pass added can go while nothing leads there. */
+int rimf_section_remove(const struct mvld_context *, const struct mvld_section *);
 void *rimf_code_add(const struct mvld_context *, size_t size, const struct mvld_new_function *, size_t n, uint32_t names);
 
 /* Bits of mvld_context.matched: what setting_symbol found of the first settings; the others it does not note. */
@@ -44,6 +46,9 @@ char *rimf_file_read(const struct mvld_context *, const struct mvld_setting *, s
 char *rimf_object_path(struct mvld_image *, const struct mvld_object *);
 int rimf_setting_symbol(const struct mvld_context *, const struct mvld_setting *, struct mvld_symbol *out);
 int rimf_file_place(const struct mvld_context *, const struct mvld_file *, uintptr_t address);
+/* realise/file_view.c; and ends it, when the pass has returned. */
+const struct mvld_object *rimf_file_object(const struct mvld_context *, const struct mvld_file *);
+void rimf_file_close(struct mvld_image *);
 int rimf_random(const struct mvld_image *, void *to, size_t size);
 
 #endif

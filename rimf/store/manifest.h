@@ -371,7 +371,11 @@ const struct manifest_relocations *manifest_tables_of(const struct manifest_file
  * back again.  The moved code stays, in case a resolver has kept an address.  0, or negative errno: some
  * do not. */
 int manifest_take_back(struct manifest_file *, const struct rimf_sys *);
-/* lay_texts.c.  The same, and the CPU is that of the manifest: texts of libraries are laid over those of
+/* lay_texts.c.  These texts of one object, but for those that lie there, over those of the file, where it has this bias;
+ * `fd` is their overlay.  0, or negative errno of the first that cannot; how many were laid is added to *laid. */
+int manifest_lay_over(const struct manifest_file *, const struct rimf_sys *, uintptr_t bias,
+                      const struct manifest_text *, uint32_t n, int fd, uint32_t *laid);
+/* As in manifest_lay, and the CPU is that of the manifest: texts of libraries are laid over those of
  * the files, as many as can be. */
 void manifest_lay_texts(struct manifest_file *, const struct rimf_sys *);
 /* And the last of these is that of its file again, which `fd` should be; 0, or negative errno. */
