@@ -19,32 +19,6 @@
 #define INT3 0xcc
 #define AHEAD 16u /* what just moved lies in distant caches */
 
-int moving_refuse(struct moving *c, const char *why)
-{
-    c->why = why;
-    return -ENOEXEC;
-}
-
-/* Where the byte moved to; its fragment is at hand then.  NULL: it stays. */
-uint8_t *moving_byte(struct moving *c, uint32_t linked)
-{
-    return moving_at(c, c->bias + linked)
-               ? (uint8_t *)(c->bias + linked + (uintptr_t)c->distance)
-               : NULL;
-}
-
-/* The displacement at `at`, of an instruction that ends at `next`, leads to `target`. */
-int moving_target(struct moving *c, uint8_t *at, uintptr_t next, uintptr_t target)
-{
-    int64_t distance = (int64_t)(target - next);
-    int32_t value = (int32_t)distance;
-
-    if (value != distance)
-        return moving_refuse(c, "something that it uses is farther than 2 GiB from the region");
-    memcpy(at, &value, sizeof value);
-    return 0;
-}
-
 /* ---- jump tables -------------------------------------------------------------------- */
 
 /* Behind the code, in their order: where each begins, from the first one. */

@@ -23,7 +23,7 @@
  *     the answers of dlsym and dladdr                     loader/caller/hooks.c
  *     code that stays, or is not understood               nobody can change: what it takes the
  *                                                         address of keeps it (analysis/analysis.h, FIXED_CODE)
- *     words that cannot be written, thread-locals         likewise (moved/fixed.c)
+ *     words that cannot be written, thread-locals         likewise (moved/pointers.c)
  *
  * What comes by dlopen is treated before its constructors; its words lead to what moved before and
  * with it.  Functions whose originals run (rimf_image_keep_original) keep their addresses, as
@@ -246,19 +246,13 @@ const char *moved_relro_open(struct mvld_image *, const struct rimf_table *);
 /* Of all that are open. */
 void moved_relro_close(struct mvld_image *, const struct rimf_table *);
 
-/* moved/fixed.c: addresses that must stay the originals.  0, or -ENOMEM; release them either way. */
-struct fixed_addresses {
-    uintptr_t *at; /* ascending */
-    size_t n, room;
-};
-int fixed_addresses_find(struct fixed_addresses *, struct mvld_image *, const struct rimf_table *);
-void fixed_addresses_release(struct fixed_addresses *, struct mvld_image *);
-
 /* moved/canonical.c.  The canonical address of what was mapped at `original`, inside or outside of this fragment; of
  * any fragment of the object. */
 uintptr_t canonical_address(const struct moved_fragment *, uintptr_t original);
 uintptr_t moving_canonical(const struct moving *, uintptr_t original);
-/* Of those that are planned: `is_canonical` and `fixed`, and RELRO can be written; or NULL, and all
+/* So far behind its start the fragment has code whose canonical addresses stay the originals. */
+int canonical_stays(const struct moved_fragment *, uintptr_t offset);
+/* moved/pointers.c.  Of those that are planned: `is_canonical` and `fixed`, and RELRO can be written; or NULL, and all
  * addresses stay the originals.  Then the one below. */
 struct moved_writing *canonical_plan(struct mvld_image *);
 void canonical_end(struct mvld_image *, struct moved_writing *, int failed);
