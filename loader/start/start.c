@@ -247,8 +247,8 @@ struct start loader_start(struct loader *l, uintptr_t *sp)
     stage_time(l, STAGE_MAPPED);
     if (!l->knobs.off)
         hook(l);
-    /* Its calls of mmap, its questions to the CPU and its _dl_debug_state lead to us (entry.S); LD_PRELOAD
-     * names the libraries that passes bring. */
+    /* The host loader's calls of mmap, its cpuid instructions and its _dl_debug_state jump to us (entry.S);
+     * LD_PRELOAD names the libraries of passes. */
     store_or_exit(l);
     sys_close(l->sys, l->host.fd);
     stage_time(l, STAGE_PATCHED);
@@ -256,19 +256,19 @@ struct start loader_start(struct loader *l, uintptr_t *sp)
     return (struct start){l->host.entry, (uintptr_t)l->block.sp};
     /* The host loader runs, and calls
      *
-     *   loader_mmap        for each mapping (mapped.c).  An object's file passes the stage `map`, gets its
-     *                      place, and when all of it is there goes through the stage `relocate`.  When the
-     *                      last is mapped, none is relocated: tables of an earlier process are laid before
-     *                      the host loader's eyes (relocations_replace).
+     *   loader_mmap        for each mapping (mapped.c).  An object's file goes through the stage `map`, gets
+     *                      its address, and when all of it is mapped goes through the stage `relocate`.  When
+     *                      the last object is mapped, none is relocated: the dynamic sections now point to the
+     *                      snapshot's tables (relocations_replace).
      *   loader_event       at the end (hook.c, first_event): all objects are relocated, and no constructor has
-     *                      run.  objects_start makes the image; then either what an earlier process made
-     *                      of the code is mapped (store_run), or passes run, and what they declared is
-     *                      realised.  LD_PRELOAD is again what the user said.
+     *                      run.  objects_start makes the image; then either the snapshot's code is mapped
+     *                      (store_run), or passes run, and their edits are made.  LD_PRELOAD has the user's
+     *                      value again.
      *
      * Constructors run, and main.  In each dlopen loader_mmap is called as above, then
      *
-     *   loader_event       the link map has changed (objects_changed): what went, passes hear of; in front of
-     *                      what came, whose constructors are still to run, init.c waits:
-     *   loader_init        it is relocated, and its first constructor would run now (objects_relocated): what
-     *                      was learnt of it is mapped, or passes run. */
+     *   loader_event       the link map has changed (objects_changed): passes are told of closed objects; for new
+     *                      ones, whose constructors have not run, init.c waits:
+     *   loader_init        the first new object is relocated, and its first constructor would run now
+     *                      (objects_relocated): its learnt code is mapped, or passes run. */
 }
