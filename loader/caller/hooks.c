@@ -30,7 +30,7 @@
  * it.
  *
  * The stubs (caller/stub.c) are in a library near all these functions: the one that brings the
- * region of moved code (it defines `concat_code`), whose executable segment ends with int3 as
+ * region of moved code (moved_library), whose executable segment ends with int3 as
  * padding.
  *
  * caller_prepare checks everything before anything is changed; caller_install writes the stubs and
@@ -244,12 +244,12 @@ void caller_changed(struct loader *l, const struct mvld_object *const *removed, 
 static uintptr_t find_stubs(const struct mvld_image *image)
 {
     const struct mvld_object *object;
-    struct mvld_symbol symbol;
+    struct mvld_symbol code, frames;
     uintptr_t stubs = 0;
 
-    if (rimf_api()->symbol_resolve(image, "concat_code", NULL, &symbol))
+    if (moved_library(image, &code, &frames))
         return 0;
-    object = symbol.object;
+    object = code.object;
     for (size_t i = 0; i < object->n_segments; i++)
         if (object->segments[i].prot == (PROT_READ | PROT_EXEC))
             stubs = (object->segments[i].end & ~(CALLER_STUB - 1ul)) - CALLER_FUNCTIONS * CALLER_STUB;

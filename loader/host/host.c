@@ -16,6 +16,8 @@
  */
 #include "loader/loader.h"
 
+#include "rimf/elf/headers.h"
+
 #include <errno.h>    /* numbers only */
 #include <fcntl.h>    /* numbers only */
 #include <sys/mman.h> /* numbers only */
@@ -28,24 +30,11 @@ static int prot_of(uint32_t flags)
            (flags & PF_X ? PROT_EXEC : 0);
 }
 
-static const Elf64_Phdr *head_phdrs(const void *head, size_t size, size_t *n)
-{
-    const Elf64_Ehdr *eh = head;
-
-    if (size < sizeof *eh || memcmp(eh->e_ident, ELFMAG, SELFMAG) != 0 ||
-        eh->e_ident[EI_CLASS] != ELFCLASS64 || eh->e_machine != EM_X86_64 ||
-        eh->e_phentsize != sizeof(Elf64_Phdr) || eh->e_phoff > size || eh->e_phoff % 8 ||
-        eh->e_phnum > (size - eh->e_phoff) / sizeof(Elf64_Phdr))
-        return NULL;
-    *n = eh->e_phnum;
-    return (const Elf64_Phdr *)((const char *)head + eh->e_phoff);
-}
-
 /* Looks for the note of entry.S in the bytes read from the file. */
 int host_is_ours(const void *head, size_t size)
 {
     size_t n;
-    const Elf64_Phdr *ph = head_phdrs(head, size, &n);
+    const Elf64_Phdr *ph = elf_headers(head, size, &n);
 
     for (size_t i = 0; ph && i < n; i++) {
         uint64_t at = ph[i].p_offset, end;
@@ -74,7 +63,7 @@ int host_parse(struct host *host, const void *head, size_t size, uint64_t *low, 
 {
     const Elf64_Ehdr *eh = head;
     size_t n;
-    const Elf64_Phdr *ph = head_phdrs(head, size, &n);
+    const Elf64_Phdr *ph = elf_headers(head, size, &n);
     uint64_t last = 0, dynamic_end = 0;
     int loads = 0, texts = 0, entered = 0;
 
@@ -135,8 +124,6 @@ static uintptr_t reserve(const struct rimf_sys *sys, const struct host *host,
             sys_munmap(sys, (uintptr_t)at, length);
             at = -EEXIST;
         }
-        if (!sys_failed(at))
-            place_taken(arena, wanted, span);
     }
     if (sys_failed(at))
         at = sys_mmap(sys, 0, length, prot, flags, fd, offset);
@@ -244,7 +231,7 @@ int host_map(const struct rimf_sys *sys, struct host *host, struct arena *arena)
     err = host_parse(host, head, (size_t)size, &low, &high, &align);
     if (err)
         return err;
-    ph = head_phdrs(head, (size_t)size, &host->phnum);
+    ph = elf_headers(head, (size_t)size, &host->phnum);
     span = high - low;
     host->tail = find_tail(ph, host->phnum);
     for (first = ph; first->p_type != PT_LOAD; first++)

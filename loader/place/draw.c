@@ -14,11 +14,7 @@
  * determines the distances.  A snapshot holds the number of the process that made it, and starts
  * from it need no random numbers.
  *
- * Only a process that may make a snapshot draws distances, and one that starts from a snapshot uses
- * its distances.  All others pack: their objects are side by side in the order of mapping, below
- * the arena's end, because ready code (rimf/store/manifest.h) fits only if all starts have the same
- * distances.  Ready code is written together with a snapshot, so for each object `layout_shift`
- * records how much closer to the end it would be without drawing.
+ * A process that starts from a snapshot uses its distances; all others draw.
  *
  * Gaps cost page tables, one for each 2 MiB in use: hence at most 128 pages.  The slack costs
  * nothing, because nothing is around it.
@@ -60,8 +56,6 @@ static uint64_t draw(const struct arena *arena, uint64_t n)
 void place_loosen(struct arena *arena)
 {
     arena->taken = 0;
-    arena->layout_shift = 0;
-    arena->packed = arena->end;
     if (arena->layout_seed)
         arena->next = arena->end - draw(arena, 0) % (arena->slack / RIMF_PAGE) * RIMF_PAGE;
     else
@@ -90,12 +84,6 @@ uintptr_t place_take(struct arena *arena, size_t length)
         arena->next -= gap;
     arena->next -= length;
     return arena->next;
-}
-
-void place_taken(struct arena *arena, uintptr_t at, size_t length)
-{
-    arena->packed -= rimf_page_up(length);
-    arena->layout_shift = arena->layout_seed ? arena->packed - at : 0;
 }
 
 void place_keep(struct arena *arena, uintptr_t at, size_t length)

@@ -55,8 +55,7 @@ static void note(struct loader *l, uintptr_t start, size_t length, const struct 
         l->files.n = 0;
         return;
     }
-    *file = (struct mapped_file){.start = start, .end = start + length, .known = !failed,
-                                 .layout_shift = l->arena.layout_shift};
+    *file = (struct mapped_file){.start = start, .end = start + length, .known = !failed};
     if (!failed)
         file_id_of(&file->identity, st);
 }
@@ -102,30 +101,14 @@ void files_start(struct loader *l)
         note_executable(l);
 }
 
-/* The newest mapping is valid. */
-static const struct mapped_file *file_mapped_at(const struct loader *l, uintptr_t address)
+/* The identity of the file that was mapped at `address`, or NULL.  The newest mapping is valid. */
+const struct file_id *files_identity(const struct loader *l, uintptr_t address)
 {
     for (size_t i = l->files.n; i-- > 0;) {
         const struct mapped_file *file = &l->files.at[i];
 
         if (address >= file->start && address < file->end)
-            return file;
+            return file->known ? &file->identity : NULL;
     }
     return NULL;
-}
-
-/* The identity of the file that was mapped at `address`, or NULL. */
-const struct file_id *files_identity(const struct loader *l, uintptr_t address)
-{
-    const struct mapped_file *file = file_mapped_at(l, address);
-
-    return file && file->known ? &file->identity : NULL;
-}
-
-/* How much higher its address would be if no distances were drawn. */
-uintptr_t files_layout_shift(const struct loader *l, uintptr_t address)
-{
-    const struct mapped_file *file = l->arena.layout_seed ? file_mapped_at(l, address) : NULL;
-
-    return file ? file->layout_shift : 0;
 }

@@ -232,7 +232,7 @@ long place_map(struct loader *l, const struct mmap_call *c, uintptr_t first)
     return -EEXIST;
 }
 
-/* Not an object, and not counted as one (place_taken). */
+/* Not an object. */
 long place_room(void *loader, size_t size)
 {
     const struct mmap_call c = {.length = size, .prot = PROT_READ | PROT_WRITE,

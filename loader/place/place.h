@@ -20,8 +20,6 @@ struct arena {
     uintptr_t slack;      /* the first object ends less than this below `end` */
     uint64_t layout_seed;       /* determines distances; 0: no gaps between objects */
     uint64_t taken;       /* number of addresses drawn so far */
-    uintptr_t packed;     /* start of the lowest object if nothing were drawn, */
-    uintptr_t layout_shift;     /* and how much higher the newest would be */
     int spacious;         /* planned for a pass that takes much space (place_near_low) */
 };
 
@@ -45,7 +43,6 @@ int place_is_random(const struct loader *); /* 1: the kernel draws addresses */
 int place_random(const struct loader *, uint64_t *out); /* 0: none available */
 void place_loosen(struct arena *); /* nothing is mapped in it yet */
 uintptr_t place_take(struct arena *, size_t length);
-void place_taken(struct arena *, uintptr_t at, size_t length); /* something is mapped there now */
 /* Excludes this range. */
 void place_keep(struct arena *, uintptr_t at, size_t length);
 
@@ -56,7 +53,6 @@ void place_keep(struct arena *, uintptr_t at, size_t length);
 struct mapped_file {
     uintptr_t start, end;
     int known; /* the identity is known */
-    uintptr_t layout_shift; /* struct arena */
     struct file_id identity;
 };
 
@@ -71,6 +67,5 @@ struct files {
 void files_start(struct loader *);
 void files_note(struct loader *, uintptr_t start, size_t length, int fd);
 const struct file_id *files_identity(const struct loader *, uintptr_t address);
-uintptr_t files_layout_shift(const struct loader *, uintptr_t address);
 
 #endif

@@ -178,11 +178,10 @@ void knobs_read(struct loader *l)
                 output = rest;
             } else if ((rest = rimf_after(s, "_SNAPSHOT="))) {
                 knobs->check = rimf_streq(rest, "check");
-                knobs->snapshot = knobs->check                ? SNAPSHOT_NOT
-                                  : rimf_streq(rest, "run")   ? SNAPSHOT_RUN
-                                  : rimf_streq(rest, "ready") ? SNAPSHOT_READY
-                                  : *rest                     ? SNAPSHOT_START
-                                                              : SNAPSHOT_NOT;
+                knobs->snapshot = knobs->check              ? SNAPSHOT_NOT
+                                  : rimf_streq(rest, "run") ? SNAPSHOT_RUN
+                                  : *rest                   ? SNAPSHOT_START
+                                                            : SNAPSHOT_NOT;
             } else if ((rest = rimf_after(s, "_HOST_LOADER="))) {
                 knobs->host = rest;
             }

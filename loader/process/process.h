@@ -15,7 +15,6 @@ struct loader;
 enum snapshot_asked {
     SNAPSHOT_NOT,
     SNAPSHOT_START, /* write a snapshot and exit */
-    SNAPSHOT_READY, /* write only ready code and exit */
     SNAPSHOT_RUN    /* write one, or use an existing one, run, and learn */
 };
 

@@ -66,8 +66,6 @@ static long map_near(struct loader *l, const struct mmap_call *c)
 
     if (wanted && at != (long)wanted)
         rimf_log(&l->log, MVLD_LOG_WARNING, "mvld: a file is not mapped at %lx, where a pass wants it", wanted);
-    else if (!wanted && !sys_failed(at))
-        place_taken(&l->arena, (uintptr_t)at, c->length);
     return at;
 }
 

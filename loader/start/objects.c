@@ -62,7 +62,6 @@ static void describe(const struct loader *l, struct link_map *map, struct rimf_s
 {
     memset(source, 0, sizeof *source);
     source->identity = files_identity(l, (uintptr_t)map->l_ld);
-    source->layout_shift = files_layout_shift(l, (uintptr_t)map->l_ld);
     source->name = name_of(l, map);
     source->bias = map->l_addr;
     source->dynamic = map->l_ld;
@@ -233,9 +232,9 @@ static size_t compare_link_map(struct loader *l, struct link_map **batch)
  * for moved code, or calls are audited: then nothing moves.  Returns 1: there is such a library. */
 static int prepare_caller(struct loader *l)
 {
-    struct mvld_symbol symbol;
+    struct mvld_symbol code, frames;
 
-    if (rimf_api()->symbol_resolve(l->image, "concat_code", NULL, &symbol))
+    if (moved_library(l->image, &code, &frames))
         return 0;
     if (rimf_api()->auditor(l->image))
         return 1;
@@ -250,9 +249,9 @@ static int prepare_caller(struct loader *l)
  * does not fault (concat.S).  A failure here only affects such look-ups. */
 static void open_frames(struct loader *l)
 {
-    struct mvld_symbol frames;
+    struct mvld_symbol code, frames;
 
-    if (!rimf_api()->symbol_resolve(l->image, "concat_frames", NULL, &frames))
+    if (!moved_library(l->image, &code, &frames))
         sys_mprotect(l->sys, frames.address, RIMF_PAGE, PROT_READ);
 }
 

@@ -10,6 +10,7 @@
 
 #include "loader/config/needed.h"
 #include "loader/manager/pipeline.h"
+#include "rimf/elf/headers.h"
 
 #include <errno.h> /* numbers only */
 #include <fcntl.h> /* numbers only */
@@ -77,16 +78,13 @@ static void look_at_file(struct loader *l, int fd, char *head, size_t room,
                          struct identity *identity)
 {
     long size = sys_pread(l->sys, fd, head, room, 0);
-    const Elf64_Ehdr *eh = (const void *)head;
-    const Elf64_Phdr *ph;
+    size_t n;
+    const Elf64_Phdr *ph = elf_headers(head, size < 0 ? 0 : (size_t)size, &n);
 
-    if (size < (long)sizeof *eh || memcmp(eh->e_ident, ELFMAG, SELFMAG) != 0 ||
-        eh->e_phoff % 8 || eh->e_phoff > (size_t)size ||
-        eh->e_phnum > ((size_t)size - eh->e_phoff) / sizeof *ph)
+    if (!ph)
         return;
-    ph = (const void *)(head + eh->e_phoff);
-    needed_each(l->sys, fd, ph, eh->e_phnum, take_needed_of_file, l);
-    for (size_t i = 0; i < eh->e_phnum; i++)
+    needed_each(l->sys, fd, ph, n, take_needed_of_file, l);
+    for (size_t i = 0; i < n; i++)
         if (ph[i].p_type == PT_NOTE && ph[i].p_align <= 4 && ph[i].p_offset % 4 == 0 &&
             ph[i].p_offset <= (size_t)size && ph[i].p_filesz <= (size_t)size - ph[i].p_offset &&
             !identity->build_id)

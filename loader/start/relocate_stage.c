@@ -18,6 +18,7 @@
  */
 #include "loader/loader.h"
 
+#include "rimf/elf/headers.h"
 #include "rimf/elf/view.h"
 #include "rimf/image/image.h"
 #include "loader/manager/pipeline.h"
@@ -25,7 +26,6 @@
 #include <errno.h>    /* numbers only */
 #include <sys/mman.h> /* numbers only */
 
-#define PHDRS_MOST 64u
 
 /* ---- objects -------------------------------------------------------------------------- */
 
@@ -128,18 +128,6 @@ void relocatestage_compare(struct loader *l)
 
 /* ---- mappings ---------------------------------------------------------------------------------- */
 
-/* The headers at the start of its first segment, or NULL. */
-static const Elf64_Ehdr *header_at(uintptr_t at, size_t length, size_t offset)
-{
-    const Elf64_Ehdr *eh = (const Elf64_Ehdr *)at;
-
-    if (offset || length < sizeof *eh || memcmp(eh->e_ident, ELFMAG, SELFMAG) != 0 ||
-        eh->e_phoff % 8 || eh->e_phnum > PHDRS_MOST || eh->e_phoff > RIMF_PAGE - sizeof *eh ||
-        eh->e_phnum * sizeof(Elf64_Phdr) > RIMF_PAGE - eh->e_phoff)
-        return NULL;
-    return eh;
-}
-
 static int has_mapping(const Elf64_Phdr *ph)
 {
     return ph->p_type == PT_LOAD &&
@@ -149,12 +137,12 @@ static int has_mapping(const Elf64_Phdr *ph)
 static void begin(struct loader *l, uintptr_t at, size_t length, size_t offset)
 {
     struct relocatestage *r = &l->relocatestage;
-    const Elf64_Ehdr *eh = header_at(at, length, offset);
-    const Elf64_Phdr *ph = eh ? (const void *)(at + eh->e_phoff) : NULL;
+    size_t n; /* headers lie at the start of the first segment, in its first page */
+    const Elf64_Phdr *ph = elf_headers((const void *)at, offset || !length ? 0 : RIMF_PAGE, &n);
     const Elf64_Phdr *first = NULL;
 
     r->left = 0;
-    for (size_t i = 0; ph && i < eh->e_phnum; i++) {
+    for (size_t i = 0; i < n; i++) {
         first = !first && ph[i].p_type == PT_LOAD ? &ph[i] : first;
         r->left += has_mapping(&ph[i]);
     }
@@ -163,7 +151,7 @@ static void begin(struct loader *l, uintptr_t at, size_t length, size_t offset)
     relocatestage_compare(l);
     r->bias = at - rimf_page_down(first->p_vaddr);
     r->phdr = ph;
-    r->phnum = eh->e_phnum;
+    r->phnum = n;
 }
 
 /* Called when a segment of an object's file is mapped at `at`; `first`: it is the first one. */

@@ -5,7 +5,6 @@
  * A folder is named after the program and the plan, and after what else decides where words lead: a
  * program runs with LD_BIND_NOW or LD_PRELOAD one time and without it the next, or under RLIMIT_AS, where
  * a library of concat's is left out, and each time a snapshot of the other would be refused and made anew.
- * And who finds none lies where ready code fits, not at the distances of a snapshot that does not.
  *
  * Nobody knows how many values LD_PRELOAD will have: there are tools that write a library for each process.  So
  * of such starts `mvld build' makes a snapshot, and on-miss renews it; but on-miss makes no first one.

@@ -148,10 +148,10 @@ static void learn(struct loader *l, struct coming *c)
                                   : caches_lock(l, l->later.folder, l->later.user, 0, &refusal);
 
     watch(l);
-    rimf_image_set_writes(l->image, !sys_failed(lock));
+    if (!sys_failed(lock))
+        rimf_image_will_write(l->image);
     pipeline_added(l->pipeline, l->image, c->rest, c->n_rest, 0, l->later.passes);
     pipeline_emit(l->pipeline, l->image);
-    rimf_image_set_writes(l->image, 0);
     n = rimf_later_write(l->image, c->folder, l->later.user, c->rest, c->n_rest,
                          sys_failed(lock) ? refusal : NULL);
     rimf_image_watch_end(l->image);

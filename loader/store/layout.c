@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * loader/store/layout.c: from which number the distances between objects follow (place/draw.c): that of
- * the snapshot with which this process starts, or one for the snapshot that it will make.
+ * the snapshot with which this process starts, or one of its own, which a snapshot that it makes has too.
  */
 #include "loader/store/folder.h"
 
@@ -39,17 +39,6 @@ static int is_images(struct loader *l, uint64_t *seed)
            (!found->is_users && caches_own(l));
 }
 
-/* As in store.c: under a filter of system calls none is written, unless it is asked for; nor where somebody
- * watches calls, nor a first one with what is preloaded. */
-static int may_make(const struct loader *l)
-{
-    const char *miss = pipeline_setting(l->pipeline, "on-miss");
-
-    return pipeline_in_snapshot(l->pipeline) && !l->block.secure && !l->filtered.on &&
-           !l->knobs.watcher && !l->snapshot.unasked && l->knobs.snapshot != SNAPSHOT_READY &&
-           (l->knobs.snapshot || rimf_streq(miss, "build") || rimf_streq(miss, "learn"));
-}
-
 /* Once it is known with which snapshot this process starts, and before anything is mapped. */
 void layout_choose(struct loader *l)
 {
@@ -58,9 +47,9 @@ void layout_choose(struct loader *l)
     if (!l->arena.end)
         return;
     if (!is_images(l, &l->arena.layout_seed)) {
-        from = "drawn for a snapshot";
+        from = "drawn";
         l->arena.layout_seed = 0;
-        if (may_make(l) && place_is_random(l))
+        if (!l->filtered.on && place_is_random(l))
             place_random(l, &l->arena.layout_seed);
     }
     if (!l->arena.layout_seed)

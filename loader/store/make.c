@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * loader/store/make.c: what a start leaves for later ones: a manifest, or ready code alone.
+ * loader/store/make.c: what a start leaves for later ones: a manifest.
  *
- * A new snapshot is written to a folder of its own and renamed into place whole.  Ready code is written
- * while passes change calls (rimf/realise/overlay.c); here it is only said what came of it.
+ * A new snapshot is written to a folder of its own and renamed into place whole.
  */
 #include "loader/store/plan.h"
 
@@ -28,11 +27,6 @@ void store_end(struct loader *l, const char *before, const char *text, int statu
     if (line)
         sys_write(l->sys, status ? 2 : 1, line, rimf_format(line, size, "%s%s\n", before, text));
     sys_exit(l->sys, status);
-}
-
-const char *store_refusal(const struct loader *l)
-{
-    return l->knobs.snapshot == SNAPSHOT_READY ? "mvld: no ready code: " : "mvld: no snapshot: ";
 }
 
 static long rename_to(struct loader *l, const char *new, const char *folder, unsigned flags)
@@ -128,20 +122,6 @@ static int write_snapshot(struct loader *l, struct store_plan *plan, char *said,
     return error;
 }
 
-/* Of each object there may be two files. */
-static int say_ready(struct loader *l, char *said, size_t size)
-{
-    struct rimf_overlays_made made = rimf_image_overlays_made(l->image);
-
-    if (made.refused)
-        rimf_format(said, size, "%u could not be written (MVLD_DEBUG=passes says why)", made.refused);
-    else if (made.written + made.there)
-        rimf_format(said, size, "%s: %u written, %u there already", made.folder, made.written, made.there);
-    else
-        rimf_format(said, size, "of no object is it worth a file");
-    return made.refused || !(made.written + made.there) ? -ENOENT : 0;
-}
-
 void store_keep(struct loader *l, struct store_plan *plan)
 {
     char *room = rimf_heap_alloc(&l->heap, 2 * STORE_PLACE_MAX); /* too large for a small stack */
@@ -149,11 +129,9 @@ void store_keep(struct loader *l, struct store_plan *plan)
     int error = -ENOMEM;
 
     if (room)
-        error = l->knobs.snapshot == SNAPSHOT_READY ? say_ready(l, room, 2 * STORE_PLACE_MAX)
-                                                : write_snapshot(l, plan, room, 2 * STORE_PLACE_MAX);
-    if (l->knobs.snapshot != SNAPSHOT_READY)
-        rimf_log(&l->log, MVLD_LOG_FILES, "snapshot: %s%s", error ? "not written: " : "written: ", said);
+        error = write_snapshot(l, plan, room, 2 * STORE_PLACE_MAX);
+    rimf_log(&l->log, MVLD_LOG_FILES, "snapshot: %s%s", error ? "not written: " : "written: ", said);
     if (l->knobs.snapshot && (l->knobs.snapshot != SNAPSHOT_RUN || error))
-        store_end(l, error ? store_refusal(l) : "", said, error ? 1 : 0);
+        store_end(l, error ? STORE_REFUSAL : "", said, error ? 1 : 0);
     rimf_heap_release(&l->heap, room);
 }

@@ -25,6 +25,6 @@ void store_keep(struct loader *, struct store_plan *);
 __attribute__((noreturn)) void store_end(struct loader *, const char *before, const char *text,
                                           int status);
 /* How that line begins when what was asked for was not written. */
-const char *store_refusal(const struct loader *);
+#define STORE_REFUSAL "mvld: no snapshot: "
 
 #endif

@@ -13,6 +13,7 @@
  */
 #include "loader/loader.h"
 
+#include "rimf/elf/headers.h"
 #include "rimf/elf/view.h"
 
 #include <errno.h> /* numbers only */
@@ -66,7 +67,7 @@ static uint64_t build_id_at(const struct rimf_sys *sys, uintptr_t start, uintptr
 {
     struct identity own = {NULL, 0};
     size_t n;
-    const Elf64_Phdr *ph = manifest_headers(start, &n);
+    const Elf64_Phdr *ph = elf_headers((const void *)start, RIMF_PAGE, &n);
 
     for (size_t i = 0; i < n && !own.build_id; i++)
         if (ph[i].p_type == PT_NOTE && ph[i].p_vaddr % 4 == 0 && is_readable(ph, n, &ph[i]) &&

@@ -13,13 +13,13 @@
  *                 in which something comes that is not in it (later.c)
  *
  * MVLD_SNAPSHOT=1 (`mvld build`) writes and exits: no constructor of the program runs.
- * MVLD_SNAPSHOT=ready (`mvld build --ready`) does so with ready code alone, for starts without a snapshot.
  * MVLD_SNAPSHOT=run (`mvld build --run`) is `learn` for one run.
  * MVLD_SNAPSHOT=check (`mvld build --check`) writes nothing: an ordinary start goes as far as a snapshot is
  * applied or not, says which or why not, and exits.  No constructor of the program runs.
  */
 #include "loader/store/plan.h"
 
+#include "rimf/moved/moved.h"
 #include "rimf/store/manifest.h"
 #include "rimf/image/image.h"
 #include "loader/manager/pipeline.h"
@@ -85,7 +85,7 @@ static int take_users(struct loader *l)
 static int may_apply(const struct loader *l)
 {
     return l->program && l->arena.end && !l->knobs.watcher &&
-           l->knobs.snapshot != SNAPSHOT_START && l->knobs.snapshot != SNAPSHOT_READY;
+           l->knobs.snapshot != SNAPSHOT_START;
 }
 
 void store_forget(struct loader *l)
@@ -176,17 +176,16 @@ static void name_moved(struct loader *l)
 {
     const char *folder = l->snapshot.folder;
     size_t size = rimf_strlen(folder) + sizeof "/" MOVED_FILE;
-    struct mvld_symbol symbol;
+    struct mvld_symbol code, frames;
     char *name;
 
-    if (!l->snapshot.file.view.region ||
-        rimf_api()->symbol_resolve(l->image, "concat_code", NULL, &symbol))
+    if (!l->snapshot.file.view.region || moved_library(l->image, &code, &frames))
         return;
     name = rimf_heap_alloc(&l->heap, size);
     if (!name)
         return;
     rimf_format(name, size, "%s/" MOVED_FILE, folder);
-    ((struct link_map *)symbol.object->link_map)->l_name = name;
+    ((struct link_map *)code.object->link_map)->l_name = name;
 }
 
 /* l->snapshot goes, applied or not. */
@@ -295,7 +294,7 @@ static void lock_with(struct loader *l, struct store_plan *plan)
     if (!why || !sys_failed(plan->lock))
         return;
     if (l->knobs.snapshot)
-        store_end(l, store_refusal(l), why, 1);
+        store_end(l, STORE_REFUSAL, why, 1);
     rimf_log(&l->log, MVLD_LOG_FILES, "snapshot: none is written: %s", why);
     plan->build = plan->outdated = 0;
 }
@@ -311,7 +310,6 @@ static void make_room(const struct loader *l, const struct store_place *place)
 
 static void unlock(struct loader *l, struct store_plan *plan)
 {
-    rimf_image_set_writes(l->image, 0);
     if (!sys_failed(plan->lock))
         sys_close(l->sys, plan->lock);
 }
@@ -320,7 +318,7 @@ static void unlock(struct loader *l, struct store_plan *plan)
 static void begin(struct loader *l, struct store_plan *plan, size_t n)
 {
     rimf_image_watch(l->image);
-    rimf_image_set_writes(l->image, 1);
+    rimf_image_will_write(l->image);
     place_set_unplaced(l);
     plan->made = rimf_heap_alloc(&l->heap, sizeof *plan->made);
     if (plan->made)
@@ -339,7 +337,7 @@ static __attribute__((noreturn)) void say_checked(struct loader *l, size_t n, in
 
     if (applied && l->later.folder)
         store_end(l, "", l->later.folder, 0);
-    store_end(l, store_refusal(l), why, 1);
+    store_end(l, STORE_REFUSAL, why, 1);
 }
 
 /* Runs those passes of which a manifest may hold the work, or spares them. */
@@ -352,12 +350,12 @@ void store_run(struct loader *l)
     int applied;
 
     if (watcher && plan.build && l->knobs.snapshot)
-        store_end(l, store_refusal(l), watcher, 1);
+        store_end(l, STORE_REFUSAL, watcher, 1);
     if (watcher)
         plan.build = plan.outdated = plan.learns = 0;
 
     if (l->knobs.snapshot && n && !plan.build)
-        store_end(l, store_refusal(l), as_is, 1);
+        store_end(l, STORE_REFUSAL, as_is, 1);
     applied = n && may_apply(l) && apply(l, &plan);
     if (l->knobs.check)
         say_checked(l, n, applied);
@@ -394,9 +392,9 @@ void store_or_exit(struct loader *l)
     if (!l->knobs.check && (!l->knobs.snapshot || l->later.folder))
         return;
     if (!l->pipeline)
-        store_end(l, store_refusal(l), *l->refusal ? l->refusal : "no pass is configured for this program", 1);
+        store_end(l, STORE_REFUSAL, *l->refusal ? l->refusal : "no pass is configured for this program", 1);
     if (!l->hooked)
-        store_end(l, store_refusal(l), "the host loader could not be hooked", 1);
+        store_end(l, STORE_REFUSAL, "the host loader could not be hooked", 1);
     if (l->started)
-        store_end(l, store_refusal(l), "no pass did what a snapshot can hold", 1);
+        store_end(l, STORE_REFUSAL, "no pass did what a snapshot can hold", 1);
 }

@@ -53,7 +53,7 @@ static int run(const struct mvld_context *ctx, const struct mvld_object *const *
     if (!*ctx->state)
         return ctx->api->fail(ctx->image, ENOMEM, "direct-calls: out of memory");
     for (size_t i = 0; i < n && !error; i++)
-        error = ctx->api->calls_retarget(ctx, objects[i], rule, MVLD_CALLS_BOUND | singles(ctx, objects[i]));
+        error = ctx->api->calls_retarget(ctx, objects[i], rule, singles(ctx, objects[i]));
     return error;
 }
 

@@ -11,7 +11,7 @@
  * nobody else can change it (trusted.h).
  *
  * A user writes to the user's folder.  Root writes for everybody, unless root has set
- * XDG_CACHE_HOME: this one rule holds for `mvld analyze', snapshots and ready code.
+ * XDG_CACHE_HOME: this one rule holds for `mvld analyze' and snapshots.
  */
 #ifndef RIMF_CACHE_H
 #define RIMF_CACHE_H

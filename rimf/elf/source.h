@@ -29,8 +29,6 @@ struct rimf_source {
     /* The memory outside of the object that has its extended symbol tables (elf/extend.c); empty:
      * none. */
     struct mvld_segment extended;
-    /* How much higher its bias is without random distances (the loader's place/draw.c). */
-    uintptr_t layout_shift;
     size_t room; /* spare capacity for its symbol tables (image/symbol_edits.c) */
 };
 

@@ -16,6 +16,8 @@
  */
 #include "rimf/elf/view.h"
 
+#include "rimf/elf/headers.h"
+
 #include "rimf/base/base.h"
 
 #include <errno.h>    /* numbers only */
@@ -83,10 +85,7 @@ static int take_header(struct elf_view *view, const struct rimf_sys *sys, uintpt
     const Elf64_Ehdr *header = (const Elf64_Ehdr *)at;
     uintptr_t table;
 
-    if (memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 ||
-        header->e_ident[EI_CLASS] != ELFCLASS64 || header->e_ident[EI_DATA] != ELFDATA2LSB ||
-        header->e_machine != EM_X86_64 || header->e_phentsize != sizeof(Elf64_Phdr) ||
-        header->e_phnum == 0 || header->e_phnum == PN_XNUM || header->e_phoff % 8 != 0 ||
+    if (!elf_is_header(header) || header->e_phnum == 0 || header->e_phnum == PN_XNUM ||
         __builtin_add_overflow(at, header->e_phoff, &table) ||
         !readable(sys, table, header->e_phnum * sizeof(Elf64_Phdr), at))
         return 0;

@@ -13,9 +13,7 @@
  * page fault and some microseconds, and of most pages with calls nothing else is written.  A
  * snapshot holds what became of originals: while one is made, they are changed first.
  *
- * A rule is asked once for each slot, when it matters where that leads.  Where calls are direct in
- * a file already (store/manifest.h) it is not asked at all, if the slots that they went through hold
- * what they held for that file: the rule would say the same.
+ * A rule is asked once for each slot, when it matters where that leads.
  */
 #include "rimf/image/edits.h"
 
@@ -70,7 +68,7 @@ int rimf_calls_retarget(const struct mvld_context *ctx, const struct mvld_object
 
     if (error)
         return error;
-    if (!rimf_is_mapped(public) || !rule || flags & ~(MVLD_CALLS_SINGLES | MVLD_CALLS_BOUND))
+    if (!rimf_is_mapped(public) || !rule || flags & ~MVLD_CALLS_SINGLES)
         return rimf_fail(image, EINVAL, "%s: a rule for calls is wrong", ctx->pass);
     if (watcher) {
         rimf_log(image->log, MVLD_LOG_PASSES, "%s: %s: no call is changed: %s", ctx->pass,
@@ -231,15 +229,6 @@ int rimf_edit_waits(const struct mvld_image *image, const struct rimf_object *ob
     return edit != NULL;
 }
 
-int rimf_edit_was_emitted(const struct rimf_object *object)
-{
-    const struct rimf_edit *edit = object->edit;
-
-    while (edit && edit->report)
-        edit = edit->next;
-    return edit != NULL;
-}
-
 int rimf_edit_singles(struct mvld_image *image, const struct rimf_object *object)
 {
     const struct rimf_edit *edit = rimf_edits_of(image, object);
@@ -247,15 +236,6 @@ int rimf_edit_singles(struct mvld_image *image, const struct rimf_object *object
     while (edit && !(edit->flags & MVLD_CALLS_SINGLES))
         edit = rimf_edit_behind(image, edit);
     return edit && !rimf_depends(image, &object->public, 0);
-}
-
-int rimf_edit_is_bound(const struct mvld_image *image, const struct rimf_object *object)
-{
-    const struct rimf_edit *edit = rimf_edits_of(image, object);
-
-    while (edit && edit->flags & MVLD_CALLS_BOUND)
-        edit = rimf_edit_behind(image, edit);
-    return !edit;
 }
 
 /* ---- counting ---------------------------------------------------------------------------- */

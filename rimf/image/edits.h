@@ -74,9 +74,8 @@ static inline struct rimf_edit *rimf_edit_behind(const struct mvld_image *image,
     return rimf_edit_if_finished(image, edit->next);
 }
 
-/* An edit of the object was not emitted yet; and one was. */
+/* An edit of the object was not emitted yet. */
 int rimf_edit_waits(const struct mvld_image *, const struct rimf_object *);
-int rimf_edit_was_emitted(const struct rimf_object *);
 /* Asks the rules of the object's edits, each with what those before it want, and verifies the answers; what
  * they relied on is noted. */
 struct rimf_wanted rimf_edit_wanted(struct mvld_image *, const struct rimf_object *, uintptr_t slot);
@@ -85,9 +84,6 @@ struct rimf_wanted rimf_edit_wanted(struct mvld_image *, const struct rimf_objec
 int rimf_edit_led(struct mvld_image *, const struct rimf_object *, uintptr_t slot, uintptr_t names);
 /* 1: functions of a single instruction shall stand where they are called. */
 int rimf_edit_singles(struct mvld_image *, const struct rimf_object *);
-/* 1: no edit of the object leads a call elsewhere than where its slot leads, and none leaves one whose slot is
- * read-only. */
-int rimf_edit_is_bound(const struct mvld_image *, const struct rimf_object *);
 /* Where passes want calls through the slot, and where they were found to lead; zeros: that is not certain. */
 struct mvld_binding rimf_call_wanted(struct mvld_image *, const struct rimf_object *, uintptr_t slot);
 /* Where the host loader sends a call through the slot, or 0: that is not certain. */

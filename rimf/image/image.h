@@ -81,28 +81,12 @@ void rimf_image_print(const struct mvld_image *);
  * The strings must outlive the image. */
 #define RIMF_ANALYSES_MAX 2
 void rimf_image_set_analyses(struct mvld_image *, const struct analysis_place *, size_t n);
-/* Where overlays alone lie (rimf/store/manifest.h), where new files go, and of which mvld it must be.  The strings must
- * outlive the image. */
-struct rimf_overlay_places {
-    struct analysis_place places[RIMF_ANALYSES_MAX];
-    size_t n;
-    struct analysis_place written; /* its folder is NULL: none is */
-    uint64_t made_by;
-};
-void rimf_image_set_overlays(struct mvld_image *, const struct rimf_overlay_places *);
 /* Whether somebody else can change where the folder of a place that is `unasked` leads (base/trusted.h).  It is asked
  * when something is first looked for in such places, and those of which it is so are left out. */
 void rimf_image_set_steered(struct mvld_image *, int (*is_steered)(void *cookie, const char *folder), void *cookie);
-/* This process holds the lock of the cache (cache.h), so it may write overlays. */
-/* It is said before passes read code: files that might change unseen (file_id.h) are looked for then. */
-void rimf_image_set_writes(struct mvld_image *, int writes);
-/* What was written so far, of an image that is watched, in files: new ones, those that were there and fit, and
- * those that could not be. */
-struct rimf_overlays_made {
-    const char *folder; /* or NULL */
-    uint32_t written, there, refused;
-};
-struct rimf_overlays_made rimf_image_overlays_made(const struct mvld_image *);
+/* Its overlays will be written.  It is said before passes read code: files that might change unseen (file_id.h) are
+ * looked for now. */
+void rimf_image_will_write(struct mvld_image *);
 /* From here on the image notes what passes say of their changes (api->depends), until the end: what comes
  * behind that may rely on anything in this process. */
 void rimf_image_watch(struct mvld_image *);

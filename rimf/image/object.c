@@ -77,9 +77,7 @@ struct rimf_object *rimf_object_create(struct mvld_image *image, const struct ri
         .bias = source->bias,
         .link_map = source->link_map,
     };
-    object->layout_shift = source->layout_shift;
     object->room = source->room;
-    image->layout_seed |= source->layout_shift != 0;
     if (source->identity) {
         object->identity = *source->identity;
         object->identified = 1;

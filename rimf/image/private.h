@@ -25,14 +25,6 @@
 struct rimf_patcher; /* rimf/patch/patch.c */
 struct moved_code;  /* rimf/moved/moved.h */
 
-/* Calls that an overlay which was laid over the object has left as they were (store/apply_alone.c). */
-struct left_calls {
-    const struct analysis_call *at;
-    size_t n;
-    void *map; /* where they are; NULL: there is none */
-    size_t size;
-};
-
 #define OBJECT_PATCHED 1 /* a pass changed its code, byte by byte */
 #define OBJECT_SPLICED 2 /* code runs in front of instructions of it (code/splice.c) */
 
@@ -51,7 +43,6 @@ struct rimf_object {
     struct rimf_slots *slots; /* image/slots.c; NULL until asked for */
     struct rimf_words *words; /* image/reference_tables.c; likewise */
     struct opened_analysis *analysis; /* image/references.c; NULL until asked for */
-    struct left_calls left; /* until analyses are closed */
     struct rimf_object *next_gone;
     uint8_t build_id[RIMF_BUILD_ID_MAX];
     size_t moved;    /* moved/moved.h: the place in the list, from 1, of the first piece of its code;
@@ -62,7 +53,6 @@ struct rimf_object {
     uintptr_t frames;  /* unwind tables of these */
     size_t frames_size;
     int changed;    /* a pass said so (depends), while watched */
-    uintptr_t layout_shift; /* struct rimf_source */
     int identified; /* `identity` is known */
     struct file_id identity;
     int settled;    /* it was asked why `identity` is not final (store/writer.h): */
@@ -160,11 +150,8 @@ struct mvld_image {
     struct rimf_watch *watch; /* NULL: nothing will be stored */
     struct analysis_place analyses[RIMF_ANALYSES_MAX];
     size_t n_analyses;
-    struct rimf_overlay_places overlays;
     int (*is_steered)(void *cookie, const char *folder); /* rimf_image_set_steered */
     void *steered_cookie;
-    struct rimf_overlays_made overlays_made; /* without the folder */
-    int layout_seed; /* objects have other distances than in starts where none are drawn */
     struct moved_code *moved; /* NULL: there is no region for them */
     long (*room)(void *cookie, size_t size); /* rimf_image_set_room; or NULL */
     void *room_cookie;
@@ -194,7 +181,6 @@ struct mvld_image {
     int entered;   /* constructors of the program may have run */
     int untraced;  /* rimf_image_set_untraced */
     int filtered;  /* rimf_image_set_filtered */
-    int writes;    /* rimf_image_set_writes */
     int (*planned)(const void *cookie, const char *pass); /* or NULL: rimf_image_set_planned */
     const void *planned_cookie;
     uintptr_t start_base; /* store/manifest.h: where the start counts distances from, */
@@ -395,8 +381,6 @@ void rimf_retargets_forget(struct mvld_image *, const struct mvld_context *, int
 
 /* ---- image/references.c: analyses ------------------------------------------------ */
 
-/* Before anything is looked for in the image's places: those that are unasked are asked of. */
-void rimf_places_ask(struct mvld_image *);
 
 /* All of the object's analysis but the branches between units, or NULL with a sentence in *why.
  * Good until the analyses are closed. */

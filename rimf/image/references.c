@@ -47,28 +47,19 @@ void rimf_image_set_steered(struct mvld_image *image, int (*is_steered)(void *co
     image->steered_cookie = cookie;
 }
 
-/* How many of the places stay. */
-static size_t ask(const struct mvld_image *image, struct analysis_place *places, size_t n)
+/* Those that somebody else steers go. */
+static void ask_of_places(struct mvld_image *image)
 {
+    struct analysis_place *places = image->analyses;
     size_t kept = 0;
 
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < image->n_analyses; i++) {
         if (places[i].unasked && image->is_steered(image->steered_cookie, places[i].folder))
             continue;
         places[kept] = places[i];
         places[kept++].unasked = 0;
     }
-    return kept;
-}
-
-void rimf_places_ask(struct mvld_image *image)
-{
-    struct rimf_overlay_places *overlays = &image->overlays;
-
-    image->n_analyses = ask(image, image->analyses, image->n_analyses);
-    overlays->n = ask(image, overlays->places, overlays->n);
-    if (!ask(image, &overlays->written, 1))
-        overlays->written = (struct analysis_place){.folder = NULL};
+    image->n_analyses = kept;
 }
 
 /* Each executable segment that was analysed is one of the object's, and the object has
@@ -155,7 +146,7 @@ static const char *open_analysis(struct mvld_image *image, struct rimf_object *o
         return object->public.why;
     if (!object->public.build_id)
         return "it has no build-id";
-    rimf_places_ask(image);
+    ask_of_places(image);
     if (analysis_find(file, image->sys, image->analyses, image->n_analyses,
                      object->public.build_id, object->public.build_id_size,
                      ANALYSIS_WANT(ANALYSIS_CALLS), &why))
@@ -197,9 +188,6 @@ void rimf_image_close_analyses(struct mvld_image *image)
     for (size_t i = 0; i < table->n_objects; i++) {
         struct rimf_object *object = table->objects[i];
 
-        if (object->left.map)
-            sys_munmap(image->sys, (uintptr_t)object->left.map, object->left.size);
-        object->left.map = NULL;
         rimf_heap_release(&image->heap, object->words);
         object->words = NULL;
         if (!object->analysis)

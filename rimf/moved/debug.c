@@ -8,7 +8,7 @@
  *                         behind it, and never touched unless somebody looks.
  *     else                one file for all objects of the batch, made here
  *
- *     concat_frames:   table →      ← heads | symbols, names | symbols, names | .eh_frame of moved code →
+ *     frames:          table →      ← heads | symbols, names | symbols, names | .eh_frame of moved code →
  *
  * Ready are those of objects in one fragment.  What has no room is without names.
  */
@@ -248,11 +248,11 @@ static int find_descriptor(struct mvld_image *image, struct debugger *d)
     const struct mvld_object *owner = rimf_object_find(image, image->moved->region.code);
     struct mvld_symbol descriptor, changed;
 
-    if (!owner || rimf_symbol_find(owner, "concat_jit", NULL, &descriptor) ||
-        rimf_symbol_find(owner, "concat_jit_changed", NULL, &changed) ||
+    if (!owner || rimf_symbol_find(owner, MOVED_JIT, NULL, &descriptor) ||
+        rimf_symbol_find(owner, MOVED_JIT_CHANGED, NULL, &changed) ||
         !rimf_object_holds(owner, descriptor.address, sizeof *d->descriptor, PROT_READ | PROT_WRITE) ||
         !rimf_object_holds(owner, changed.address, 1, PROT_READ | PROT_EXEC))
-        return rimf_fail(image, ENOENT, "libconcat.so.1 has no descriptor for debuggers");
+        return rimf_fail(image, ENOENT, "the library to which code moves has no descriptor for debuggers");
     d->descriptor = (struct jit_descriptor *)descriptor.address;
     d->changed = (void (*)(void))changed.address;
     return 0;

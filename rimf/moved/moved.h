@@ -294,8 +294,14 @@ struct rimf_described {
 /* moved/batch.c: unwinders know it from here on: it lies behind all that they knew before.  0, or negative errno
  * with a sentence, and they know none of it. */
 int moved_describe(struct mvld_image *, const struct rimf_described *, size_t n);
-/* moved/region.c: the region that is there, or that of libconcat.so.1; or NULL and a sentence (static). */
+/* moved/region.c: the region that is there, or that of the library that brings one; or NULL and a sentence (static). */
 struct moved_code *moved_region(struct mvld_image *, const char **why);
+/* Two symbols of that library, which any pass may bring: its memory for code, and for unwind tables.  0, or -ENOENT:
+ * none is in the program. */
+int moved_library(const struct mvld_image *, struct mvld_symbol *code, struct mvld_symbol *frames);
+/* And two more: GDB's JIT interface. */
+#define MOVED_JIT "mvld_moved_jit"
+#define MOVED_JIT_CHANGED "mvld_moved_jit_changed"
 
 /* It comes among the frames of the first that move.  Ascending, before the region; `frame` outlives
  * the image. */

@@ -126,17 +126,22 @@ int rimf_region_set(struct mvld_image *image, const struct rimf_region *region)
     return 0;
 }
 
-/* The library is in the global scope, unless the program may not have it. */
+/* It is in the global scope, unless the program may not have it. */
+int moved_library(const struct mvld_image *image, struct mvld_symbol *code, struct mvld_symbol *frames)
+{
+    return rimf_symbol_resolve(image, "mvld_moved_code", NULL, code) ||
+           rimf_symbol_find(code->object, "mvld_moved_frames", NULL, frames) ? -ENOENT : 0;
+}
+
 static const char *find_region(struct mvld_image *image)
 {
     struct mvld_symbol code, frames;
 
-    if (image->entered || rimf_symbol_resolve(image, "concat_code", NULL, &code) ||
-        rimf_symbol_find(code.object, "concat_frames", NULL, &frames))
-        return "libconcat.so.1, where moved code goes, is not in the program";
+    if (image->entered || moved_library(image, &code, &frames))
+        return "the library to which code moves (libconcat.so.1) is not in the program";
     return rimf_region_set(image, &(struct rimf_region){code.address, frames.address, code.size,
                                                         frames.size})
-               ? "libconcat.so.1 is not what it should be" : NULL;
+               ? "the library to which code moves is not what it should be" : NULL;
 }
 
 struct moved_code *moved_region(struct mvld_image *image, const char **why)

@@ -35,10 +35,10 @@ _Static_assert(TEXT == ANALYSIS_SYMBOLS_IN, "a file format");
 
 /* Of the library that the region is in: where debuggers look for what else there is. */
 static const struct {
-    const char *dynamic, *name; /* libconcat.so.1 says why these are not the same */
+    const char *dynamic, *name; /* concat.S says why these are not the same */
 } interface[] = {
-    {"concat_jit", "__jit_debug_descriptor"},
-    {"concat_jit_changed", "__jit_debug_register_code"},
+    {MOVED_JIT, "__jit_debug_descriptor"},
+    {MOVED_JIT_CHANGED, "__jit_debug_register_code"},
 };
 
 int symfile_open(struct mvld_image *image, struct symfile *f)

@@ -14,7 +14,7 @@
  * code, which debuggers so get without another copy of them: its start stands in the
  * room of the table that unwinders search, which is rarely half full,
  *
- *     concat_frames:   table →        ← names of later ones, names | .eh_frame of moved code →
+ *     frames:          table →        ← names of later ones, names | .eh_frame of moved code →
  *
  * and is announced to debuggers by GDB's JIT interface (moved/debug.c; where analyses have symbol
  * tables ready, those stand there instead, and it is a file for each object).  In a snapshot it is a file on

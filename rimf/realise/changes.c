@@ -12,8 +12,6 @@
  * once each way.  When anything else runs in this address space, or code may not be made writable,
  * or some of the code runs elsewhere, the same calls become patches, some thousands at a time
  * (realise/patches.c): these are read to judge, read again to verify, and written later.
- *
- * Calls may be direct in a file already (store/manifest.h), which is laid over first.
  */
 #include "rimf/realise/changes.h"
 
@@ -174,11 +172,13 @@ static int leave_out_moved(struct changing *c, size_t made)
 static int prepare(struct changing *c, size_t made, const char **why)
 {
     struct emit_calls *e = &c->c;
+    const struct analysis *s = rimf_analysis_calls(e->image, e->object, why);
     int error;
 
-    e->calls = rimf_alone_calls(e->image, e->object, &e->n_calls, why);
-    if (!e->calls)
+    if (!s)
         return -ENODATA;
+    e->calls = s->calls;
+    e->n_calls = s->n_calls;
     error = rimf_has_moved(e->image, e->object) ? leave_out_moved(c, made) : 0;
     if (!error && !e->n_calls && c->left)
         return -ENODATA;
@@ -197,8 +197,6 @@ int rimf_calls_change(struct mvld_image *image, struct rimf_object *object, size
 
     if (!result) {
         choose(&c);
-        if (image->watch)
-            rimf_alone_write(image, &c.c);
         if (c.left || holds_us(&object->public) || (c.n_words && commit(image, &c)))
             result = change_patches(&c.c);
         emit_count(&c.c, c.pages);

@@ -1,24 +1,17 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/realise/changes.h: the calls of an object on their way to be direct in this process; for changes.c,
- * patches.c and overlay*.c.
+ * rimf/realise/changes.h: the calls of an object on their way to be direct in this process.
  */
 #ifndef RIMF_REALISE_CHANGES_H
 #define RIMF_REALISE_CHANGES_H
 
 #include "rimf/emit/calls.h"
-#include "rimf/store/alone.h"
 
 /* ---- realise/patches.c ------------------------------------------------------------------ */
 
 /* The calls as patches, which are judged each on its own, where they run.  0, or negative errno with a
  * sentence: nothing more can be changed. */
 int change_patches(struct emit_calls *);
-
-/* ---- realise/overlay.c ------------------------------------------------------------------ */
-
-/* Writes what overlays alone there are not yet, of these calls; it says so, or why not. */
-void rimf_alone_write(struct mvld_image *, struct emit_calls *);
 
 /* ---- realise/changes.c ------------------------------------------------------------------ */
 

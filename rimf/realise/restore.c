@@ -10,7 +10,7 @@
  *
  * Each listed call is read where it stands and where it was moved.  It is changed back when it leads where a
  * call through its slot would have been sent, whoever made it direct: a pass in this process, or one whose work
- * a snapshot or ready code holds.  A call that leads elsewhere is another pass's and stays.
+ * a snapshot holds.  A call that leads elsewhere is another pass's and stays.
  *
  * The entry is found by its code: what jumps through the slot is one, wherever it stands in the object.
  */

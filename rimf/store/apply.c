@@ -7,7 +7,6 @@
 
 #include "rimf/base/base.h"
 #include "rimf/moved/moved.h"
-#include "rimf/image/edits.h"
 
 #include <errno.h>    /* numbers only */
 #include <sys/mman.h> /* numbers only */
@@ -53,20 +52,9 @@ static uintptr_t word_at(struct applying *a, uintptr_t address)
     return apply_original(a, *(const uintptr_t *)address);
 }
 
-/* Alone: a slot that waits for the first call does not lead there yet, a pass may be told to leave one that stays
- * writable, or want the calls elsewhere.  Who edits the object's calls says. */
-static int is_edited_so(struct applying *a, const struct manifest_word *word, uintptr_t to)
-{
-    struct rimf_object *object = a->objects[0];
-
-    return !word->object && object->edit &&
-           rimf_edit_wanted(a->image, object, object->public.bias + word->linked).target == to;
-}
-
 int apply_compare_words(struct applying *a, const struct manifest_word *word, uint32_t n)
 {
-    uintptr_t readable = 0, room = 0, relro = 0; /* words that begin in `room` bytes there are readable */
-    size_t sealed = !a->alone ? ~0ul : rimf_edit_is_bound(a->image, a->objects[0]) ? elf_relro(&a->objects[0]->view, &relro) : 0;
+    uintptr_t readable = 0, room = 0; /* words that begin in `room` bytes there are readable */
 
     for (; n--; word++) {
         const struct rimf_object *object = a->objects[word->object], *to = a->objects[word->to_object];
@@ -82,8 +70,7 @@ int apply_compare_words(struct applying *a, const struct manifest_word *word, ui
             readable = address;
             room = elf_room(&object->view, address) - (sizeof address - 1);
         }
-        if ((address - relro >= sealed || word_at(a, address) != expected) &&
-            !(a->alone && is_edited_so(a, word, expected)))
+        if (word_at(a, address) != expected)
             return apply_refuse(a, object, "a call leads elsewhere");
     }
     return 0;

@@ -16,7 +16,6 @@ struct applying {
     const struct manifest_file *file;
     const struct manifest *m;
     struct rimf_object *const *objects; /* by number; NULL: not there */
-    int alone;                          /* slots of object 0 may lead there later */
     long mapped;                        /* texts */
     const char *why;
     const struct mvld_object *object; /* that `why` is about */

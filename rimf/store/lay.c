@@ -10,6 +10,7 @@
 #include "rimf/store/manifest.h"
 
 #include "rimf/base/base.h"
+#include "rimf/elf/headers.h"
 #include "rimf/elf/view.h"
 #include "rimf/base/sys.h"
 
@@ -18,20 +19,9 @@
 
 /* ---- objects, as they are mapped --------------------------------------------------- */
 
-const Elf64_Phdr *manifest_headers(uintptr_t start, size_t *n)
-{
-    const Elf64_Ehdr *file = (const Elf64_Ehdr *)start;
-
-    *n = memcmp(file->e_ident, ELFMAG, SELFMAG) == 0 && file->e_phoff == sizeof *file &&
-                 file->e_phnum <= (RIMF_PAGE - sizeof *file) / sizeof(Elf64_Phdr)
-             ? file->e_phnum
-             : 0;
-    return (const Elf64_Phdr *)(file + 1);
-}
-
 static const Elf64_Phdr *headers_of(const struct manifest_file *file, uint32_t object, size_t *n)
 {
-    return manifest_headers(file->laid.biases[object] + file->view.objects[object].first, n);
+    return elf_headers((const void *)(file->laid.biases[object] + file->view.objects[object].first), RIMF_PAGE, n);
 }
 
 /* The segment that [linked, linked + size) is in, or NULL. */
@@ -63,7 +53,7 @@ static void take_away(const struct manifest_file *file, const struct rimf_sys *s
     const struct manifest_region *region = file->view.region;
     size_t headers;
     const Elf64_Phdr *ph =
-        manifest_headers(bias + file->view.objects[region->object].first, &headers);
+        elf_headers((const void *)(bias + file->view.objects[region->object].first), RIMF_PAGE, &headers);
 
     for (int i = 0; i < n; i++) {
         const struct manifest_piece *piece = &region->pieces[i];

@@ -8,6 +8,7 @@
 #include "rimf/base/base.h"
 #include "rimf/base/cache.h"
 #include "rimf/base/sys.h"
+#include "rimf/elf/headers.h"
 
 #include <errno.h> /* numbers only */
 
@@ -26,7 +27,7 @@ static int fits(const struct manifest_file *file, const struct manifest_text *te
 {
     size_t n;
     uintptr_t start = file->laid.biases[text->object] + file->view.objects[text->object].first;
-    const Elf64_Phdr *ph = manifest_headers(start, &n);
+    const Elf64_Phdr *ph = elf_headers((const void *)start, RIMF_PAGE, &n);
 
     return overlay_is_text(ph, n, text);
 }

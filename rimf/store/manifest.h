@@ -12,14 +12,14 @@
  *     manifest    which objects there are, their overlays, their distances, the words that the changes
  *                 relied on, and what is left to be done.  This format:
  *
- *     +--------+---------+-------+-------+-------+------+-------------+--------+--------+
- *     | header | objects | texts | words | calls | left | relocations | shifts | region |  …
- *     +--------+---------+-------+-------+-------+------+-------------+--------+--------+
+ *     +--------+---------+-------+-------+-------------+--------+--------+
+ *     | header | objects | texts | words | relocations | shifts | region |  …
+ *     +--------+---------+-------+-------+-------------+--------+--------+
  *         +--------+-------+----------+------+-------+
  *      …  | fragments | fixed | pointers | kept | names |
  *         +--------+-------+----------+------+-------+
  *
- * There are three of them, for one reader, one writer and one check:
+ * There are two of them, for one reader, one writer and one check:
  *
  *     OF A START   in a folder, beside its overlays: all objects of a program's start, in their order
  *
@@ -30,8 +30,6 @@
  *
  *     LATER        beside it (`later`), with overlays of its own: what came by dlopen to such a program.  It
  *                  continues the other one (`base`, `n_base`): its objects have the numbers from n_base on
- *     ALONE        behind the ELF file of an overlay, from the next page on: of one object, without a program.
- *                  Object 0 is that one, the others are those that its calls lead to
  *
  * WHEN AN OVERLAY IS MAPPED.  When all of this holds, and else not at all:
  *   - the object is mapped from the same file (file_id.h, and build-id);
@@ -60,17 +58,6 @@
  * left.  Numbers stay what they are.  An object without an overlay stands there too, because words of others
  * lead to it: one whose code moved (each process does that itself), or whose changes cannot be told.  What is
  * unplaced has no number, but for an executable at a fixed address, so that nothing is learnt that leads there.
- *
- * ALONE it serves starts without a manifest, and with one that does not fit.  Most calls of a library are to
- * itself: because a symbol might be interposed, or because an IFUNC chooses.  Those need one overlay an object,
- * for all programs; it is named after the file and a key, a hash of the object's slots as far as they lead into
- * its own code, because an allocator that a program brings takes calls away.  Calls to other objects hold
- * distances; without a manifest libraries lie side by side in their order, so these are the same in each start
- * of one program.  Another overlay, named after the file and the program's, has these calls direct, too; the next one
- * of the program takes its place.  What calls remain as they were is in `calls`, so that nobody
- * needs the object's analysis to go on with them; where all calls are direct, those that a pass leaves are counted by
- * slot (`left`), and it is asked again whether it does.  It is made from the bytes of the file, not from memory.
- * It is written by who makes a manifest or adds to one, or by `mvld build --ready`.
  *
  * MOVED CODE (moved/moved.h) comes first, while nothing leads to it, and the C library's caller hooks
  * are there; only then the texts, in which functions begin with jumps to moved code, and first those with the
@@ -137,12 +124,10 @@
 #else
 #define MANIFEST_BYTES
 #endif
-#define MANIFEST_VERSION 3u
+#define MANIFEST_VERSION 4u
 #define MANIFEST_SIZE_MAX (64ul << 20)
 #define MANIFEST_OBJECTS_MAX 4096u
 #define MANIFEST_SYSTEM_FOLDER "/var/cache/mvld/snapshots"
-#define OVERLAY_FOLDER "ready"
-#define OVERLAY_SYSTEM_FOLDER "/var/cache/mvld/" OVERLAY_FOLDER
 #define MANIFEST_NAME_MAX 255u
 #define MANIFEST_KEPT_MAX 8u
 #define MANIFEST_PASSES_MAX 4u
@@ -159,7 +144,7 @@ struct manifest_pass {
     uint32_t file;          /* of file_id_key; for people */
 };
 
-/* A file that a pass read, or the program of an overlay alone: with another one there it is out of date. */
+/* A file that a pass read: with another one there it is out of date. */
 struct manifest_read {
     uint32_t name, zero; /* path, in names */
     struct file_id file; /* all 0: there was none */
@@ -169,8 +154,7 @@ struct manifest_read {
 
 /* The tables, in their order.  Sizes are multiples of 8, but for the names. */
 enum {
-    MANIFEST_OBJECTS, MANIFEST_TEXTS, MANIFEST_WORDS, MANIFEST_CALLS, MANIFEST_LEFT, MANIFEST_RELOCATIONS,
-    MANIFEST_SHIFTS,
+    MANIFEST_OBJECTS, MANIFEST_TEXTS, MANIFEST_WORDS, MANIFEST_RELOCATIONS, MANIFEST_SHIFTS,
     MANIFEST_REGIONS, MANIFEST_FRAGMENTS, MANIFEST_FIXED_CODE, MANIFEST_POINTERS, MANIFEST_KEPT, MANIFEST_NAMES,
     MANIFEST_TABLES
 };
@@ -189,7 +173,7 @@ struct manifest_header {
     union {
         uint32_t n[MANIFEST_TABLES];
         struct {
-            uint32_t n_objects, n_texts, n_words, n_calls, n_left, n_relocations, n_shifts;
+            uint32_t n_objects, n_texts, n_words, n_relocations, n_shifts;
             uint32_t n_regions, n_fragments, n_fixed, n_pointers, n_kept, names_size;
         };
     };
@@ -202,20 +186,19 @@ struct manifest_header {
 };
 
 #define MANIFEST_UNPLACED 1u /* without distance, without overlay */
-#define MANIFEST_SINGLES 2u  /* functions of a single instruction stand where they were called */
 
 struct manifest_object { /* at the start in the order of the link map; [0] is the executable then */
     struct file_id file;    /* all 0: none (the vDSO) */
     struct file_id overlay; /* all 0: its code was not changed.  `changed` counts nowhere */
     uint64_t build_id;      /* rimf_hash of it; 0: none */
-    int64_t distance;       /* its bias minus that of the start's first one that has a place; alone, of 0 */
+    int64_t distance;       /* its bias minus that of the start's first one that has a place */
     uint32_t name;          /* path, in names; for people */
     uint32_t overlay_name;  /* in names: the file in the folder, "" when none */
     uint32_t flags;
     uint32_t first, length; /* its memory, as linked; whole pages */
     uint32_t n_words;       /* later: of the words those that it relies on, behind those of objects before */
-    uint32_t n_calls;       /* alone: so many are direct */
     uint32_t analysis;      /* rimf_analysis_key; no start looks at it */
+    uint32_t zero;
 };
 
 struct manifest_text { /* ascending */
@@ -227,10 +210,6 @@ struct manifest_text { /* ascending */
 struct manifest_word { /* 8 bytes in `object` that hold an address */
     uint32_t object, linked;
     uint32_t to_object, to_linked; /* that address */
-};
-
-struct manifest_left { /* alone: calls through this slot stay, and nobody will go on with them */
-    uint32_t slot, calls;
 };
 
 struct manifest_relocations { /* ascending by object and offset, one of each; whole pages */
@@ -293,8 +272,6 @@ struct manifest {
             const struct manifest_object *objects;
             const struct manifest_text *texts;
             const struct manifest_word *words;
-            const struct analysis_call *calls; /* ascending, each within a text */
-            const struct manifest_left *left;
             const struct manifest_relocations *relocations;
             const struct manifest_shift *shifts;
             const struct manifest_region *region; /* NULL: no code moved */
@@ -346,7 +323,7 @@ struct manifest_laid {
 struct manifest_file {
     struct manifest view;
     struct manifest_laid laid;
-    int folder;    /* descriptor, for the overlays; -1: none.  Alone: the overlay's */
+    int folder;    /* descriptor, for the overlays; -1: none */
     uint32_t user; /* besides root's, files of this user */
     int filtered;  /* only calls may be made that the host loader makes */
     void *map;     /* NULL: there is none */
@@ -360,16 +337,8 @@ int manifest_map(struct manifest_file *, const struct rimf_sys *, int folder, co
 /* The same of MANIFEST_FILE in that folder, which is opened, and closed after an error. */
 int manifest_map_start(struct manifest_file *, const struct rimf_sys *, const char *folder, uint32_t user,
                        const char **why);
-/* The same of what stands behind the overlay at `path`, of an original of `original` bytes.  `large`: its
- * code will be mapped, and calls may be made that the host loader does not make. */
-int manifest_map_alone(struct manifest_file *, const struct rimf_sys *, const char *path, uint32_t user,
-                       uint64_t original, int large, const char **why);
 void manifest_close(struct manifest_file *, const struct rimf_sys *); /* the folder; the tables stay */
 void manifest_unmap(struct manifest_file *, const struct rimf_sys *);
-/* FOLDER/0123456789abcdef-libc.so.6: where an overlay alone of the object in this file lies that has this key.
- * The length, or 0 when it does not fit. */
-size_t overlay_path(char *to, size_t size, const char *folder, const struct file_id *, uint64_t key,
-                    const char *name);
 /* A text of the open file, in the place of that of the object with this bias: its address, or negative errno. */
 long overlay_map_text(const struct rimf_sys *, uintptr_t bias, const struct manifest_text *, int fd);
 /* Code of a file that was written in large pieces was mapped there, and not touched. */
@@ -389,16 +358,8 @@ int manifest_read_of(const struct rimf_sys *, const char *path, struct file_id *
 /* The path of a file of `reads` that is another one now, or NULL. */
 const char *manifest_other_read(const struct manifest *, const struct rimf_sys *);
 
-/* What an overlay alone has direct; for people.  `all`: it is of a program, which is in `reads`. */
-static inline const char *overlay_reach_name(int all)
-{
-    return all ? "all calls" : "calls to itself";
-}
-
 /* ---- before the host loader relocates (lay.c) ------------------------------------ */
 
-/* Of a mapped file, as far as they are in its first page. */
-const Elf64_Phdr *manifest_headers(uintptr_t start, size_t *n);
 /* All of the manifest's objects are mapped, as it says, and none is relocated; what is added to what is
  * linked of each (0 of the vDSO) is in `biases`, which stay.  0, or negative errno with a sentence
  * (static) and nothing is changed. */

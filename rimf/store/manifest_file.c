@@ -50,66 +50,6 @@ int manifest_map_start(struct manifest_file *file, const struct rimf_sys *sys, c
     return error;
 }
 
-/* ---- overlays alone ------------------------------------------------------------ */
-
-size_t overlay_path(char *to, size_t size, const char *folder, const struct file_id *file,
-                    uint64_t key, const char *name)
-{
-    const uint64_t which[] = {file->device, file->inode, key};
-    const char *slash = rimf_strrchr(name, '/');
-    size_t n = rimf_format(to, size, "%s/%016lx-%.200s", folder, rimf_hash(which, sizeof which),
-                           slash ? slash + 1 : name);
-
-    return n < size ? n : 0;
-}
-
-static int map_behind(struct manifest_file *file, const struct rimf_sys *sys, const struct stat *st,
-                      uint64_t original, int large, const char **why)
-{
-    uint64_t at = rimf_page_up(original), size = (uint64_t)st->st_size;
-    const struct manifest_object *object;
-    long got;
-
-    if (at < original || size < at + sizeof(struct manifest_header) || size - at > MANIFEST_SIZE_MAX) {
-        *why = "it is too small or too large for what it should be";
-        return -EINVAL;
-    }
-    got = sys_mmap(sys, 0, size - at, PROT_READ, MAP_PRIVATE, file->folder, at);
-    if (sys_failed(got)) {
-        *why = "it cannot be mapped";
-        return (int)got;
-    }
-    file->map = (void *)got;
-    file->size = size - at;
-    /* What is touched first decides how the kernel reads a file that it had let go of, the code in front
-     * of the tables, too (overlay_want_large). */
-    if (large)
-        SYS3(sys, SYS_madvise, got, size - at, MADV_HUGEPAGE);
-    if (manifest_open(&file->view, file->map, file->size, why))
-        return -EINVAL;
-    object = file->view.objects;
-    *why = file->view.header->n_base || object->file.size != original ? "it is of another object"
-           : !file_id_is_own(&object->overlay, st) ? "it was changed after it was written" : NULL;
-    return *why ? -ESTALE : 0;
-}
-
-int manifest_map_alone(struct manifest_file *file, const struct rimf_sys *sys, const char *path, uint32_t user,
-                       uint64_t original, int large, const char **why)
-{
-    struct stat st;
-    long fd = cache_open(sys, AT_FDCWD, path, S_IFREG, user, &st, why);
-    int error;
-
-    *file = (struct manifest_file){.folder = -1};
-    if (sys_failed(fd))
-        return (int)fd;
-    file->folder = (int)fd;
-    error = map_behind(file, sys, &st, original, large, why);
-    if (error)
-        manifest_unmap(file, sys);
-    return error;
-}
-
 /* ---- files of a manifest ----------------------------------------------------------- */
 
 long manifest_open_part(const struct manifest_file *file, const struct rimf_sys *sys, const char *name,

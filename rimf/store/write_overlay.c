@@ -44,8 +44,7 @@ static int write_parts(struct writer *w, const struct rimf_object *object, uint3
             .size = rimf_page_up(ph[i].p_vaddr + ph[i].p_memsz) - start,
             .offset = rimf_page_down(ph[i].p_offset),
         };
-        const void *pages = w->code ? w->code + (start - w->code_start)
-                                    : (const void *)(object->public.bias + start);
+        const void *pages = (const void *)(object->public.bias + start);
 
         if (ph[i].p_type != PT_LOAD || ph[i].p_flags != (PF_R | PF_X) ||
             ph[i].p_filesz != ph[i].p_memsz)
@@ -63,7 +62,7 @@ static int write_parts(struct writer *w, const struct rimf_object *object, uint3
     return error ? error : write_original(sys, fd, original, &written, whole);
 }
 
-int write_is_file(const struct rimf_sys *sys, int fd, const struct file_id *identity)
+static int is_file(const struct rimf_sys *sys, int fd, const struct file_id *identity)
 {
     struct stat st;
 
@@ -78,7 +77,7 @@ static int fill(struct writer *w, const struct rimf_object *object, struct manif
     long original;
     int error;
 
-    if (!write_is_file(sys, from, &object->identity))
+    if (!is_file(sys, from, &object->identity))
         return rimf_fail(w->image, ESTALE, "%s: the file there is not the one that was mapped",
                          object->public.name);
     /* Only the kernel reads there: should the file become shorter, that is an error. */

@@ -181,6 +181,16 @@ const char *writer_unsettled(const struct mvld_image *image, struct rimf_object 
     return object->unsettled;
 }
 
+void rimf_image_will_write(struct mvld_image *image)
+{
+    const struct rimf_table *table = rimf_table_enter(image);
+
+    for (size_t i = 0; i < table->n_objects; i++)
+        if (table->objects[i]->identified && !table->objects[i]->number)
+            writer_unsettled(image, table->objects[i]);
+    rimf_table_leave(image);
+}
+
 int write_finish(const struct rimf_sys *sys, int fd, struct file_id *out)
 {
     struct stat st;

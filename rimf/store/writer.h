@@ -21,8 +21,6 @@ struct writer {
             struct manifest_object *objects;
             struct manifest_text *texts;
             struct manifest_word *words;
-            struct analysis_call *calls;
-            struct manifest_left *left;
             struct manifest_relocations *relocations;
             struct manifest_shift *shifts;
             struct manifest_region *region;
@@ -34,8 +32,6 @@ struct writer {
         };
     };
     uint8_t *ways; /* enum writer_way, of each of the watch's pointers */
-    uint8_t *code; /* NULL: as it is in memory; else its first page, */
-    uint64_t code_start; /* and where that is linked */
 };
 
 /* Who leads a word to moved code when the program starts; in the order of manifest_pointer. */
@@ -76,7 +72,6 @@ int write_may_run(const struct rimf_sys *, int folder);
 /* The file of an object with its code as it is now, under that name; its texts, too. */
 int write_overlay(struct writer *, const struct rimf_object *, struct manifest_object *, uint32_t number,
                   const char *name);
-int write_is_file(const struct rimf_sys *, int fd, const struct file_id *);
 
 /* ---- what a start has, too ------------------------------------------------------------- */
 

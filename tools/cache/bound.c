@@ -106,8 +106,8 @@ static int remove_oldest(const char *subcommand, struct cache_items *items, uint
     return failed;
 }
 
-/* Writers of snapshots and ready code hold it; analyses are renamed into place without it.  -1:
- * nobody has written to this cache, or it cannot be locked. */
+/* Writers of snapshots hold it; analyses are renamed into place without it.  -1: nobody has written
+ * to this cache, or it cannot be locked. */
 static int lock_of(char *const folders[CACHE_KINDS])
 {
     const char *of = folders[CACHE_SNAPSHOT], *why;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * cache.c: `mvld cache`: lists manifests, ready code (rimf/store/manifest.h) and analyses, with
- * size and whether a program would use them, and removes unusable ones.
+ * cache.c: `mvld cache`: lists manifests (rimf/store/manifest.h) and analyses, with size and
+ * whether a program would use them, and removes unusable ones.
  */
 #include "tools/cache/print.h"
 #include "tools/common/paths.h"
@@ -15,8 +15,8 @@
 static const char usage[] =
     "Usage: mvld cache list|verify|prune [OPTION...] [FOLDER...]\n"
     "\n"
-    "Snapshots in /var/cache/mvld/snapshots, ready code of objects in /var/cache/mvld/ready, analyses\n"
-    "in /var/cache/mvld/analysis, and the same in the user's cache; or in each FOLDER.\n"
+    "Snapshots in /var/cache/mvld/snapshots, analyses in /var/cache/mvld/analysis, and the same\n"
+    "in the user's cache; or in each FOLDER.\n"
     "\n"
     "  list     a line each: its state, its program or object, how much code, what it takes; of\n"
     "           analyses those that are not good; and the total\n"
@@ -93,7 +93,7 @@ static void look_at(struct request_of *r, const struct cache_item *item)
         look_at_analysis(r, item);
         return;
     }
-    cached_open(&c, item->path, item->kind == CACHE_READY, r->action != LIST);
+    cached_open(&c, item->path, r->action != LIST);
     if (is_pruned(r, c.state))
         prune(r, item, cache_state_name(c.state));
     else
@@ -101,7 +101,7 @@ static void look_at(struct request_of *r, const struct cache_item *item)
     cached_close(&c);
 }
 
-/* Handles an incomplete snapshot, or file of ready code. */
+/* Handles an incomplete snapshot. */
 static void look_at_left_over(struct request_of *r, const char *folder)
 {
     const char *stays;
@@ -153,12 +153,11 @@ static void look_into_caches(struct request_of *r)
 
 static void print_total(const struct request_of *r)
 {
-    uint64_t size = r->sizes[CACHE_SNAPSHOT] + r->sizes[CACHE_READY] + r->sizes[CACHE_ANALYSIS];
+    uint64_t size = r->sizes[CACHE_SNAPSHOT] + r->sizes[CACHE_ANALYSIS];
 
     if (r->n)
-        printf("On disk %.1f MiB: %u snapshots %.1f, %u files of ready code %.1f, %u analyses %.1f\n", cache_mib(size),
-               r->counts[CACHE_SNAPSHOT], cache_mib(r->sizes[CACHE_SNAPSHOT]), r->counts[CACHE_READY],
-               cache_mib(r->sizes[CACHE_READY]), r->counts[CACHE_ANALYSIS], cache_mib(r->sizes[CACHE_ANALYSIS]));
+        printf("On disk %.1f MiB: %u snapshots %.1f, %u analyses %.1f\n", cache_mib(size),
+               r->counts[CACHE_SNAPSHOT], cache_mib(r->sizes[CACHE_SNAPSHOT]), r->counts[CACHE_ANALYSIS], cache_mib(r->sizes[CACHE_ANALYSIS]));
 }
 
 static void print_remedies(const struct request_of *r)

@@ -97,8 +97,6 @@ int cache_items_add(struct cache_items *items, const char *path)
     while ((entry = readdir(folder))) {
         if (cached_is_folder(entry->d_name))
             add_item(items, path, entry->d_name, CACHE_SNAPSHOT);
-        if (cached_is_overlay(entry->d_name))
-            add_item(items, path, entry->d_name, CACHE_READY);
         if (is_byte(entry->d_name))
             add_analyses(items, path, entry->d_name);
     }
@@ -118,9 +116,8 @@ void cache_items_free(struct cache_items *items)
 
 void cache_folders(const char *subcommand, int users, char *to[CACHE_KINDS])
 {
-    static const char *const system[CACHE_KINDS] = {MANIFEST_SYSTEM_FOLDER, OVERLAY_SYSTEM_FOLDER,
-                                                    ANALYSIS_SYSTEM_FOLDER};
-    static const char *const names[CACHE_KINDS] = {"snapshots", OVERLAY_FOLDER, "analysis"};
+    static const char *const system[CACHE_KINDS] = {MANIFEST_SYSTEM_FOLDER, ANALYSIS_SYSTEM_FOLDER};
+    static const char *const names[CACHE_KINDS] = {"snapshots", "analysis"};
 
     for (int i = 0; i < CACHE_KINDS; i++) {
         const char *wrong = NULL;

@@ -11,7 +11,7 @@
 
 #include "tools/cache/state.h"
 
-enum cache_kind { CACHE_SNAPSHOT, CACHE_READY, CACHE_ANALYSIS, CACHE_KINDS };
+enum cache_kind { CACHE_SNAPSHOT, CACHE_ANALYSIS, CACHE_KINDS };
 
 struct cache_item {
     char *path; /* a snapshot's folder, or a file */

@@ -62,10 +62,9 @@ static int lacks_analysis(const struct cached *c, const struct manifest *m, cons
     return m == &c->later.view ? has_other_analysis(object, name) : !is_brought(c, name) && can_be_analysed(name);
 }
 
-/* For a standalone overlay only the first object counts. */
 char *cached_other_analysis(const struct cached *c, const struct manifest *m)
 {
-    for (uint32_t i = 0; m->header && i < (c->alone ? 1 : m->header->n_objects); i++) {
+    for (uint32_t i = 0; m->header && i < m->header->n_objects; i++) {
         const struct manifest_object *object = &m->objects[i];
         const char *name = m->names + object->name;
 

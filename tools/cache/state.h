@@ -19,26 +19,24 @@ enum cache_state {
 /* System calls that do not change times of access, which show what starts use (cache/items.h). */
 extern const struct rimf_sys cache_reader;
 
-/* A folder with the manifest of a start, or a standalone overlay. */
+/* A folder with the manifest of a start. */
 struct cached {
     const char *path;
-    int alone;
     struct manifest_file file, later; /* mapped if `map` is not NULL; later: objects of dlopen */
     enum cache_state state;
     char *why; /* or NULL */
 };
 
 /* Whether a program would start from it; with `compare`, also whether its code is unchanged. */
-void cached_open(struct cached *, const char *path, int alone, int compare);
+void cached_open(struct cached *, const char *path, int compare);
 void cached_close(struct cached *);
 /* stale.c: finds an object of a manifest that lacks its present analysis: NULL, or a sentence to be
  * freed. */
 char *cached_other_analysis(const struct cached *, const struct manifest *);
 /* For a snapshot that is not good: the command that renews it, to be freed. */
 char *cached_remedy(const struct cached *);
-/* Valid names of a manifest's folder, and of a standalone overlay. */
+/* Valid names of a manifest's folder. */
 int cached_is_folder(const char *name);
-int cached_is_overlay(const char *name);
 /* Whether the file of that name is unchanged: NULL, or a sentence to be freed. */
 char *cached_other_file(const char *name, const struct file_id *);
 

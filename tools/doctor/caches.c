@@ -62,7 +62,7 @@ static void count_image(struct report *r, const char *path, const char *name, st
     char *folder = must_print("%s/%s", path, name);
     struct cached c;
 
-    cached_open(&c, folder, 0, 0);
+    cached_open(&c, folder, 0);
     kept->states[c.state]++;
     if (c.state != CACHE_GOOD)
         report_image(r, &c);
@@ -243,8 +243,6 @@ void doctor_caches(struct report *r)
     report_users(r, "analyses of user", "analysis", 0);
     report_cache(r, "snapshots", MANIFEST_SYSTEM_FOLDER, 1);
     report_users(r, "snapshots of user", "snapshots", 1);
-    report_cache(r, "ready code", OVERLAY_SYSTEM_FOLDER, 1);
-    report_users(r, "ready code of user", OVERLAY_FOLDER, 1);
     report_record(r, "CPU", CPU_SYSTEM_FILE);
     if (path_users_cache(path, sizeof path, CPU_FILE, &wrong))
         report_record(r, "CPU of user", path);

@@ -78,7 +78,7 @@ static int open_in(struct cached *c, char **path, const char *folder, const char
 {
     *path = must_print("%s/%s", folder, key);
     if (!access(*path, F_OK)) {
-        cached_open(c, *path, 0, 0);
+        cached_open(c, *path, 0);
         return 1;
     }
     free(*path);

@@ -39,7 +39,7 @@ static void remove_in(const char *folder, const char *program)
         struct cached c;
         if (items.at[i].kind != CACHE_SNAPSHOT)
             continue;
-        cached_open(&c, items.at[i].path, 0, 0);
+        cached_open(&c, items.at[i].path, 0);
         int is_its = c.file.map && !strcmp(c.file.view.names + c.file.view.objects[0].name, program);
         cached_close(&c);
         if (is_its)

@@ -46,7 +46,7 @@ static void measure(struct state *s)
 {
     struct cache_items items = {0};
     struct cached c;
-    cached_open(&c, s->snapshot, 0, 0);
+    cached_open(&c, s->snapshot, 0);
     for (uint32_t i = 0; c.state <= CACHE_STALE && i < c.file.view.header->n_texts; i++)
         s->code += c.file.view.texts[i].size;
     if (c.state == CACHE_STALE)
@@ -174,7 +174,7 @@ static void report_others(const struct changes *rows, struct json *j)
     cache_snapshots_add(&items);
     for (size_t i = 0; i < items.n; i++) {
         struct cached c;
-        cached_open(&c, items.at[i].path, 0, 0);
+        cached_open(&c, items.at[i].path, 0);
         if (c.state != CACHE_GOOD && !(c.file.map && changes_next(rows, NULL, c.file.view.names + c.file.view.objects[0].name)))
             report_other(&c, j);
         cached_close(&c);

@@ -30,16 +30,16 @@ static char *name_of(const struct file *f)
     if (text && memchr(text, 0, room) && !strchr(text, '/'))
         return must_print("%s", text);
     slash = slash ? slash + 1 : f->path;
-    if (strstr(f->path, "/mvld/snapshots/") || strstr(f->path, "/mvld/ready/")) { /* 0-bash, 0123456789abcdef-bash */
-        size_t number = strspn(slash, "0123456789abcdef");
+    if (strstr(f->path, "/mvld/snapshots/")) { /* 0-bash */
+        size_t number = strspn(slash, "0123456789");
 
         slash += slash[number] == '-' ? number + 1 : 0;
     }
     return must_print("%s", slash);
 }
 
-/* The file to which the last one's samples are added: it may be an overlay of a file, in a snapshot
- * or ready code. */
+/* The file to which the last one's samples are added: it may be an overlay of a file, in a
+ * snapshot. */
 static size_t same_object(const struct recording *r)
 {
     const struct file *f = r->files[r->n_files - 1];

@@ -15,6 +15,7 @@
 
 #include "loader/start/exchange.h"
 #include "rimf/base/base.h"
+#include "rimf/elf/headers.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -34,17 +35,16 @@
 static const char *read_loader(struct tracing *t, const char *loader)
 {
     _Alignas(8) char head[HEAD] = {0};
-    const Elf64_Ehdr *eh = (const void *)head;
     int fd = open(loader, O_RDONLY | O_CLOEXEC);
     ssize_t got = fd < 0 ? -1 : pread(fd, head, sizeof head, 0);
 
     if (fd >= 0)
         close(fd);
-    if (got < (ssize_t)sizeof *eh || memcmp(eh->e_ident, ELFMAG, SELFMAG) != 0 ||
-        eh->e_phoff > sizeof head || eh->e_phoff % 8 || eh->e_phnum > (sizeof head - eh->e_phoff) / sizeof(Elf64_Phdr))
+    size_t headers;
+    const Elf64_Phdr *ph = elf_headers(head, got < 0 ? 0 : (size_t)got, &headers);
+    if (!ph)
         return "the loader cannot be read";
-    const Elf64_Phdr *ph = (const void *)(head + eh->e_phoff);
-    for (size_t i = 0; i < eh->e_phnum; i++) {
+    for (size_t i = 0; i < headers; i++) {
         size_t at = ph[i].p_offset, n;
         const unsigned char *desc;
 

@@ -47,7 +47,6 @@ static const char run_usage[] =
 
 static const char build_usage[] =
     "Usage: mvld build [OPTION...] [--] PROGRAM\n"
-    "       mvld build --ready [OPTION...] [--] PROGRAM\n"
     "       mvld build --run [OPTION...] [--] PROGRAM [ARGUMENT...]\n"
     "       mvld build --check [OPTION...] [--] PROGRAM\n"
     "\n"
@@ -56,10 +55,8 @@ static const char build_usage[] =
     "running these passes.  Nothing of PROGRAM runs.  The snapshot lies in\n"
     "$XDG_CACHE_HOME/mvld/snapshots; without XDG_CACHE_HOME in /var/cache/mvld/snapshots when root\n"
     "builds it, for everybody, else in ~/.cache/mvld/snapshots.  Its folder is printed; see mvld\n"
-    "cache.  With direct-calls, ready code of its objects is left beside it, for processes\n"
-    "without a snapshot.\n"
+    "cache.\n"
     "\n"
-    "  --ready              write ready code alone; the folder in which it lies is printed\n"
     "  --run                run PROGRAM, and add what it loads later (dlopen) to its snapshot,\n"
     "                       to the one that is there when it fits, else to a new one\n"
     "  --check              write nothing; say which snapshot a start of PROGRAM takes, or why none\n"
@@ -229,7 +226,6 @@ static int run(const struct command *blank, const char *usage, int argc, char **
                                      {"direct", no_argument, NULL, 'D'},
                                      {"help", no_argument, NULL, 'h'},
                                      {blank->snapshot ? "run" : "children", no_argument, NULL, blank->snapshot ? 'r' : 'C'},
-                                     {blank->snapshot ? "ready" : NULL, no_argument, NULL, 'y'},
                                      {"check", no_argument, NULL, 'k'},
                                      {0}};
     struct command command = *blank;
@@ -246,7 +242,6 @@ static int run(const struct command *blank, const char *usage, int argc, char **
         case 'C': command.children = 1; break;
         case 'h': fputs(usage, stdout); return TOOL_OK;
         case 'r': command.snapshot = "run"; break;
-        case 'y': command.snapshot = "ready"; break;
         case 'k': command.snapshot = "check"; break;
         default:
             if (request_option(&r, command.name, c, optarg))

@@ -11,6 +11,7 @@
 
 #include "loader/start/exchange.h"
 #include "rimf/base/base.h"
+#include "rimf/elf/headers.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -148,15 +149,15 @@ static int read_auxv(int fd, uint64_t sp, uint64_t *base, uint64_t *secure)
 static uint64_t interpreter_end(int fd, uint64_t base, uint64_t entry)
 {
     _Alignas(8) char head[4096];
-    const Elf64_Ehdr *eh = (const void *)head;
     uint64_t end = 0;
+    size_t n;
 
-    if (!read_memory(fd, base, head, sizeof head) || memcmp(eh->e_ident, ELFMAG, SELFMAG) != 0 ||
-        eh->e_ident[EI_CLASS] != ELFCLASS64 || eh->e_machine != EM_X86_64 || base + eh->e_entry != entry ||
-        eh->e_phoff > sizeof head || eh->e_phoff % 8 || eh->e_phnum > (sizeof head - eh->e_phoff) / sizeof(Elf64_Phdr))
+    if (!read_memory(fd, base, head, sizeof head))
         return 0;
-    const Elf64_Phdr *ph = (const void *)(head + eh->e_phoff);
-    for (size_t i = 0; i < eh->e_phnum; i++)
+    const Elf64_Phdr *ph = elf_headers(head, sizeof head, &n);
+    if (!ph || base + ((const Elf64_Ehdr *)(const void *)head)->e_entry != entry)
+        return 0;
+    for (size_t i = 0; i < n; i++)
         if (ph[i].p_type == PT_LOAD && ph[i].p_vaddr + ph[i].p_memsz > end)
             end = ph[i].p_vaddr + ph[i].p_memsz;
     return rimf_page_up(base + end);

@@ -81,7 +81,5 @@ typedef const char *mvld_calls_rule(const struct mvld_context *, const struct mv
 
 #define MVLD_CALLS_SINGLES 1u /* also: a call of a function of the object that is one instruction and a return
                                * is replaced by the instruction */
-#define MVLD_CALLS_BOUND 2u   /* the rule returns `target` unchanged for each slot that is read-only: it need
-                               * not be called where the target is known */
 
 #endif

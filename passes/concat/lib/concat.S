@@ -10,12 +10,12 @@
  *   0                       r-x, file   headers, dynamic symbols, stubs
  *   dynamic                 r--, file   the dynamic section (RELRO)
  *   descriptor              rw-, file   what debuggers read (GDB's JIT interface)
- *   frames                  r--, none   concat_frames, where PT_GNU_EH_FRAME points
- *   code                    ---, none   concat_code
+ *   frames                  r--, none   mvld_moved_frames, where PT_GNU_EH_FRAME points
+ *   code                    ---, none   mvld_moved_code
  *
  * The last two have no bytes in the file and are never writable as linked: they cost addresses, but
  * neither memory nor commit charge.  Frames are readable, because otherwise an unwinder that looks
- * up a stray address in concat_code would fault: it reads zeros as a table of unknown version, and
+ * up a stray address in mvld_moved_code would fault: it reads zeros as a table of unknown version, and
  * ignores it.
  *
  * No linker writes such a file: a linker puts segments around sections.  The region must not be in
@@ -24,7 +24,7 @@
  * file, including headers, are written here, and the linker copies them (--oformat binary).
  *
  * No name of this object may satisfy a look-up of another, because it precedes most in the global
- * scope.  So all dynamic names begin with concat_.  Programs that compile at run time (LLVM) have a
+ * scope.  So all dynamic names begin with mvld_moved_.  Programs that compile at run time (LLVM) have a
  * __jit_debug_descriptor of their own: those names are in .symtab only, which only debuggers read.
  */
 #include "room.h"
@@ -101,10 +101,10 @@ dynsym:
 dynsym_end:
 
 /* One bucket, one word of bloom filter, shift 6; hashes in the order of the symbols. */
-#define HASH_CODE 0xea1d63b7
-#define HASH_FRAMES 0xee397b3a
-#define HASH_JIT 0x7b755e23
-#define HASH_CHANGED 0x29dc2ecc
+#define HASH_CODE 0xf673454c
+#define HASH_FRAMES 0x678e160f
+#define HASH_JIT 0x931ae118
+#define HASH_CHANGED 0xc2fbd6c1
 #define BLOOM(hash) (1 << ((hash) & 63) | 1 << ((hash) >> 6 & 63))
     .balign 8, 0
 hash:
@@ -117,13 +117,13 @@ hash_end:
 dynstr:
     .byte 0
     .set name_code, . - dynstr
-    .asciz "concat_code"
+    .asciz "mvld_moved_code"
     .set name_frames, . - dynstr
-    .asciz "concat_frames"
+    .asciz "mvld_moved_frames"
     .set name_jit, . - dynstr
-    .asciz "concat_jit"
+    .asciz "mvld_moved_jit"
     .set name_changed, . - dynstr
-    .asciz "concat_jit_changed"
+    .asciz "mvld_moved_jit_changed"
     .set name_soname, . - dynstr
     .asciz "libconcat.so.1"
 dynstr_end:
@@ -174,9 +174,9 @@ strtab:
     .set str_register, . - strtab
     .asciz "__jit_debug_register_code"
     .set str_code, . - strtab
-    .asciz "concat_code"
+    .asciz "mvld_moved_code"
     .set str_frames, . - strtab
-    .asciz "concat_frames"
+    .asciz "mvld_moved_frames"
 strtab_end:
 
 shstrtab:
