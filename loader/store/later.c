@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * loader/store/later.c: objects that come by dlopen to a program with a manifest, where and
- * as they came to it before (rimf/store/manifest.h).
+ * loader/store/later.c: objects of dlopen in a program with a manifest get their learnt addresses and code
+ * (rimf/store/manifest.h).
  *
- * Nothing of this is read before the first dlopen.  Then the list is mapped, and stays so;
- * the folder is opened anew for each dlopen, because the program may close descriptors
- * that it did not open.  Objects that are not listed, and those in whose place something
- * lies, go below or above the places of all that are.
+ * Nothing is read before the first dlopen.  Then the list is mapped, and remains mapped; the folder is
+ * opened anew for each dlopen, because the program may close descriptors that it did not open.  Objects
+ * that are not listed, and those whose address is occupied, are mapped below or above the addresses of all
+ * listed ones.
  */
 #include "loader/loader.h"
 
@@ -17,8 +17,7 @@
 #include <errno.h> /* numbers only */
 #include <fcntl.h> /* numbers only */
 
-/* The program starts from the manifest in `folder`, which holds the work of so many
- * passes. */
+/* The program starts from the manifest in `folder`, which holds the work of so many passes. */
 void later_start(struct loader *l, const char *folder, uint32_t user, size_t passes, int learns)
 {
     char *kept = rimf_heap_copy(&l->heap, folder);
@@ -45,7 +44,7 @@ static int is_in_arena(const struct loader *l, uintptr_t at, size_t length)
     return at >= l->arena.start && at < l->arena.end && length <= l->arena.end - at;
 }
 
-/* No other object shall lie where one of them is expected. */
+/* Excludes the addresses of expected objects for others. */
 static void keep_places(struct loader *l)
 {
     const struct manifest *list = &l->later.file.view;
@@ -58,7 +57,7 @@ static void keep_places(struct loader *l)
     }
 }
 
-/* The folder is another one for each dlopen. */
+/* The folder's descriptor is new for each dlopen. */
 static void forget_list(struct loader *l)
 {
     l->later.file.folder = -1;
@@ -98,7 +97,7 @@ static const struct manifest *the_list(struct loader *l)
     return l->later.file.map ? &l->later.file.view : NULL;
 }
 
-/* Where the object in this file lay when it was learnt, or 0. */
+/* The learnt address of the object in this file, or 0. */
 uintptr_t later_place(struct loader *l, int fd, size_t length)
 {
     const struct manifest *list = l->started && fd >= 0 ? the_list(l) : NULL;
@@ -122,11 +121,11 @@ uintptr_t later_place(struct loader *l, int fd, size_t length)
 /* One dlopen. */
 struct coming {
     int folder;
-    const struct mvld_object **rest; /* those whose code is as in their files */
+    const struct mvld_object **rest; /* those whose code is the file's */
     size_t n_rest;
 };
 
-/* Each object as it will be found again; passes that no snapshot holds are not restricted. */
+/* Adds each object to the list; passes that no snapshot holds are not restricted. */
 static void watch(struct loader *l)
 {
     const uint32_t elsewhere = MVLD_OBJECT_MAIN | MVLD_OBJECT_LOADER | MVLD_OBJECT_VDSO;
@@ -166,7 +165,7 @@ static void learn(struct loader *l, struct coming *c)
     }
 }
 
-/* A child of fork does not learn beside its parent. */
+/* A child of fork does not learn. */
 static int learns(const struct loader *l)
 {
     return l->later.learner && l->later.learner == SYS3(l->sys, SYS_getpid, 0, 0, 0);
@@ -174,7 +173,7 @@ static int learns(const struct loader *l)
 
 /* ---- from objects.c --------------------------------------------------------------------- */
 
-/* These objects came; `unentered`: no code of them has run. */
+/* These objects were added; `unentered`: none of their code has run. */
 void later_added(struct loader *l, const struct mvld_object *const *objects, size_t n,
                  int unentered)
 {
@@ -191,7 +190,7 @@ void later_added(struct loader *l, const struct mvld_object *const *objects, siz
             l->later.file.folder = c.folder;
             c.n_rest = rimf_later_apply(l->image, &l->later.file, objects, n, c.rest);
         }
-        for (size_t i = n; !the_list(l) && i-- > 0;) /* those that others depend on stand behind them */
+        for (size_t i = n; !the_list(l) && i-- > 0;) /* dependencies come after their users */
             c.rest[c.n_rest++] = objects[i];
         if (c.n_rest && learns(l))
             learn(l, &c);
