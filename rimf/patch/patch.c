@@ -77,7 +77,7 @@ static const struct patch_method *const methods[] = {
     &patch_method_selfmem,
 };
 
-/* May this process use it at all? */
+/* Whether this process may use it at all. */
 static int allowed(struct rimf_patcher *p, const struct patch_method *method)
 {
     int r;
@@ -135,7 +135,7 @@ struct mvld_batch *rimf_patcher_begin(struct rimf_patcher *p)
     return b;
 }
 
-/* Apart, so that adding the usual patch saves no registers. */
+/* A function of its own, so that adding the usual patch saves no registers. */
 static __attribute__((noinline)) int add_growing(struct mvld_batch *b, uintptr_t address,
                                                  const void *expect, const void *replace,
                                                  size_t length)
@@ -231,8 +231,8 @@ int patch_finish(struct mvld_batch *b, int err)
     return 1;
 }
 
-/* While others run, patches under which somebody may stand are refused.
- * How many are left? */
+/* While other threads run, refuses patches that a thread may stand inside.  Returns the number of remaining
+ * ones. */
 static size_t refuse_unsafe(struct mvld_batch *b)
 {
     size_t left = 0;
@@ -249,7 +249,7 @@ static size_t refuse_unsafe(struct mvld_batch *b)
     return left;
 }
 
-/* The first method that can.  One that cannot has changed nothing. */
+/* Uses the first possible method.  One that is not possible has changed nothing. */
 static int apply(struct mvld_batch *b, const char **name)
 {
     struct rimf_patcher *p = b->patcher;
@@ -291,7 +291,7 @@ static void close_maps(struct rimf_patcher *p)
         patch_maps_close(&p->maps);
 }
 
-/* Patch by patch, the maps being open. */
+/* Commits patch by patch, with the maps open. */
 static int commit_each(struct mvld_batch *b, const char **method)
 {
     struct rimf_patcher *p = b->patcher;
@@ -312,7 +312,7 @@ static int commit_each(struct mvld_batch *b, const char **method)
     return r < 0 ? fail_all(b, r) : 0;
 }
 
-/* The words as they are.  0, or negative errno: nothing has changed. */
+/* Commits the words as they are.  0, or negative errno: nothing has changed. */
 static int commit_words(struct mvld_batch *b, const char **method, size_t *applied)
 {
     struct rimf_patcher *p = b->patcher;
