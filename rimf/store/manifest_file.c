@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/store/manifest_file.c: opening manifests and overlays, and removing those of a start.
+ * rimf/store/manifest_file.c: opens manifests and overlays, and removes those of a start.
  */
 #include "rimf/store/manifest.h"
 
