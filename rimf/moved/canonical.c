@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/moved/canonical.c: which functions have the address that they moved to for their canonical one,
- * as the psABI calls the address by which all objects know a function (moved/moved.h), and when
- * that becomes true.
+ * rimf/moved/canonical.c: decides which functions have their new address as the canonical one (the psABI's
+ * word for the address by which all objects know a function; moved/moved.h), and when that becomes true.
  *
- * It is decided before the first byte of a batch moves, because operands of moved code lead
- * accordingly:
+ * It is decided before the first byte of a batch moves, because operands of moved code depend on it:
  *
  *     canonical_plan      no code of the objects has run; what holds addresses can be
  *                             read, and is writable now (RELRO is opened)
@@ -13,11 +11,10 @@
  *     canonical_end       all slots are written, of all objects that hold any, or after a failure none;
  *                             RELRO is closed
  *
- * From a snapshot it comes as it was decided when that was made (store/apply_moved.c), and so do
- * the words (store/apply_pointers.c).
+ * A snapshot contains the decision (store/apply_moved.c), and the words (store/apply_pointers.c).
  *
- * The canonical address is the original when its object's analysis says so (analysis/analysis.h, FIXED_CODE),
- * and when something holds that for good (moved/fixed.c).
+ * The canonical address is the original if its object's analysis says so (analysis/analysis.h, FIXED_CODE),
+ * or if something has that address permanently (moved/fixed.c).
  */
 #include "rimf/moved/moved.h"
 
@@ -68,7 +65,7 @@ uintptr_t rimf_canonical_address(const struct mvld_image *image, uintptr_t origi
 
 /* ---- the plan of one fragment ------------------------------------------------------------------ */
 
-/* Sorted.  Without room, counts. */
+/* Adds in sorted order; without space, only counts. */
 static void add_fixed(struct moved_fragment *fragment, uint32_t start, uint32_t size)
 {
     size_t at = fragment->n_fixed++;
@@ -142,7 +139,7 @@ static const char *stays(const struct rimf_object *object, const struct analysis
                        : NULL;
 }
 
-/* Of the list's index-th.  0, or -ENOMEM. */
+/* For the list's index-th fragment.  0, or -ENOMEM. */
 static int plan(struct mvld_image *image, size_t index, const struct fixed_addresses *fixed)
 {
     struct moved_fragment *fragment = &image->moved->list[index];
@@ -183,7 +180,7 @@ static void forget_plans(struct mvld_image *image)
     }
 }
 
-/* The words of one whose code is to move were led to where they stay. */
+/* Whether some object to be moved already has final words. */
 static int is_finished(const struct moved_code *moved)
 {
     for (size_t i = moved->n; i < moved->n_planned; i++)
@@ -222,7 +219,7 @@ static const char *plan_all(struct mvld_image *image, const struct rimf_table *t
 
 /* ---- a batch ---------------------------------------------------------------------------------- */
 
-/* NULL, or a sentence, and nothing is open. */
+/* NULL, or a sentence, and nothing is writable. */
 static const char *open_words(struct mvld_image *image, const struct rimf_table *table,
                               struct moved_writing **writing)
 {

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/moved/fixed.c: addresses that must stay the originals, whoever decides where a function's
- * address leads (moved/canonical.c).
+ * rimf/moved/fixed.c: finds addresses that must stay the originals (moved/canonical.c).
  *
- * A function's address is fixed when its original must run, and when a slot holds it that cannot be changed
- * for certain: in memory that is not writable as linked, or in the initial image of thread-local
- * variables, which the first thread has a copy of by now.
+ * A function's address is fixed if its original must run, or if a word has it that certainly cannot be
+ * changed: in memory that is not writable as linked, or in the initial image of thread-local variables, of
+ * which the first thread already has a copy.
  */
 #include "rimf/moved/moved.h"
 
