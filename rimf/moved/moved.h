@@ -236,16 +236,16 @@ long moved_slots_copied(const struct mvld_image *, const struct rimf_table *tabl
 struct moved_writing *moved_slots_prepare(struct mvld_image *, const struct rimf_table *table);
 size_t moved_slots_write(struct moved_writing *, const struct rimf_table *table);
 
-/* moved/relro.c: RELRO is opened of one object; 0, or negative errno. */
+/* moved/relro.c: makes RELRO of one object writable; 0, or negative errno. */
 int moved_relro_open_one(const struct mvld_image *, struct rimf_object *);
-/* 1: the host loader has protected it by now. */
+/* Returns 1 if the host loader has already protected it. */
 int moved_relro_is_relocated(struct mvld_image *, const struct rimf_object *);
-/* Of all that hold words; NULL, or a sentence, and none is open. */
+/* Makes RELRO of all objects with such words writable; NULL, or a sentence, and none is writable. */
 const char *moved_relro_open(struct mvld_image *, const struct rimf_table *);
-/* Of all that are open. */
+/* Protects all of it again. */
 void moved_relro_close(struct mvld_image *, const struct rimf_table *);
 
-/* moved/fixed.c: addresses that must stay the originals.  0, or -ENOMEM; release them either way. */
+/* moved/fixed.c: finds addresses that must stay the originals.  0, or -ENOMEM; release them in both cases. */
 struct fixed_addresses {
     uintptr_t *at; /* ascending */
     size_t n, room;
@@ -253,79 +253,77 @@ struct fixed_addresses {
 int fixed_addresses_find(struct fixed_addresses *, struct mvld_image *, const struct rimf_table *);
 void fixed_addresses_release(struct fixed_addresses *, struct mvld_image *);
 
-/* moved/canonical.c.  The canonical address of what was mapped at `original`, inside or outside of this fragment; of
- * any fragment of the object. */
+/* moved/canonical.c.  The canonical address of what was mapped at `original`, inside or outside of this
+ * fragment; of any fragment of the object. */
 uintptr_t canonical_address(const struct moved_fragment *, uintptr_t original);
 uintptr_t moving_canonical(const struct moving *, uintptr_t original);
-/* Of those that are planned: `is_canonical` and `fixed`, and RELRO can be written; or NULL, and all
- * addresses stay the originals.  Then the one below. */
+/* Decides `is_canonical` and `fixed` of the planned fragments, and makes RELRO writable; or returns NULL, and
+ * all addresses stay the originals.  The next function must follow. */
 struct moved_writing *canonical_plan(struct mvld_image *);
 void canonical_end(struct mvld_image *, struct moved_writing *, int failed);
 
-/* Where code at `original` moved to, or 0.  For the thread that loads. */
+/* The new address of code at `original`, or 0.  For the thread that loads. */
 uintptr_t rimf_moved_to(struct mvld_image *, uintptr_t original);
-/* What the word holds; of an address in moved code, the original. */
+/* The value of the word; for an address in moved code, the original. */
 uintptr_t moved_word(const struct mvld_image *, uintptr_t word);
-/* What the program knows as the address of the code: where it moved to, or `original`.
- * [any thread, signal handler] */
+/* The canonical address of the code: the new one, or `original`.  [any thread, signal handler] */
 uintptr_t rimf_canonical_address(const struct mvld_image *, uintptr_t original);
-/* Passes have run, and constructors will: objects that hold addresses of moved code hold
- * the canonical ones, if nothing of them has run (rimf_image_set_unentered). */
+/* Called after passes, before constructors: objects with addresses of moved code get the canonical ones, if
+ * none of their code has run (rimf_image_set_unentered). */
 void rimf_image_finish(struct mvld_image *);
 /* moved_find of mvld/pass.h (moved/places.c).  [any thread] */
 int rimf_moved_find(const struct mvld_image *, uintptr_t original, size_t length, uintptr_t *fragment);
-/* The object is gone; its moved code is never entered again. */
+/* The object was closed; its moved code is never entered again. */
 void rimf_moved_forget(struct mvld_image *, const struct mvld_object *);
 
-/* Called when moved code lies in place and nothing enters it yet; other than 0 (negative
- * errno, *why a static sentence): it is taken away again.  NULL: nothing moves. */
+/* Sets the function that is called when moved code is in place and nothing enters it yet.  If it fails
+ * (negative errno, *why a static sentence), the code is removed again.  NULL: nothing moves. */
 void rimf_image_set_caller_hooks(struct mvld_image *, int (*caller_hooks)(void *cookie, const char **why),
                             void *cookie);
 
-/* Code of the library that the region is in which belongs to nobody's unwind table. */
+/* Code in the region's library that no object's unwind table describes. */
 struct rimf_described {
     uintptr_t start;
     uint32_t size;
     uint8_t frame_size;
-    const uint8_t *frame; /* instructions of DWARF, from where a function begins on */
-    const char *name;     /* of what passes add */
+    const uint8_t *frame; /* DWARF instructions, from the start of a function on */
+    const char *name;     /* for code of passes */
 };
-/* moved/batch.c: unwinders know it from here on: it lies behind all that they knew before.  0, or negative errno
+/* moved/batch.c: makes unwinders know it: it is above everything that they knew before.  0, or negative errno
  * with a sentence, and they know none of it. */
 int moved_describe(struct mvld_image *, const struct rimf_described *, size_t n);
-/* moved/region.c: the region that is there, or that of the library that brings one; or NULL and a sentence (static). */
+/* moved/region.c: the present region, or that of the library that brings one; or NULL and a static sentence. */
 struct moved_code *moved_region(struct mvld_image *, const char **why);
-/* Two symbols of that library, which any pass may bring: its memory for code, and for unwind tables.  0, or -ENOENT:
- * none is in the program. */
+/* Two symbols of that library, which any pass may bring: its memory for code, and for unwind tables.  0, or
+ * -ENOENT: no such library is in the program. */
 int moved_library(const struct mvld_image *, struct mvld_symbol *code, struct mvld_symbol *frames);
-/* And two more: GDB's JIT interface. */
+/* Two more: GDB's JIT interface. */
 #define MOVED_JIT "mvld_moved_jit"
 #define MOVED_JIT_CHANGED "mvld_moved_jit_changed"
 
-/* It comes among the frames of the first that move.  Ascending, before the region; `frame` outlives
- * the image. */
+/* Adds it to the frames of the first code that moves.  Ascending, below the region; `frame` outlives the
+ * image. */
 void rimf_image_describe(struct mvld_image *, const struct rimf_described *, size_t n);
 
-/* While caller_hooks() runs: 1 when the code at this address is about to be laid over by that of a
- * snapshot, in which the hooks of the process that made it are in force.  When that
- * cannot be done after all, nothing comes of the snapshot. */
+/* While caller_hooks() runs: returns 1 if the code at this address is about to be replaced by a snapshot's,
+ * which contains the hooks of the process that made it.  If that is not possible after all, the snapshot is
+ * not applied. */
 int rimf_image_lays_over(const struct mvld_image *, uintptr_t address);
 
-/* Of the objects that came last, no code has run yet but that which the host loader calls to
- * relocate them: 1, 0 when that is not certain. */
+/* 1: of the latest objects no code has run, except what the host loader calls to relocate them; 0: not
+ * certain. */
 void rimf_image_set_unentered(struct mvld_image *, int unentered);
 
-/* This function's original runs, whoever calls it, because somebody wants to be asked first:
- * what moved is a jump to it, and it gets none.  It has five bytes or more, and
- * nothing leads into them.  Before its object moves.  There are RIMF_KEPT_ORIGINALS
- * numbers for such functions; 0: none any more. */
+/* This function's original runs, whoever calls it, because it is hooked: its moved code is a jump to it, and
+ * the original gets no jump.  It has five bytes or more, and nothing branches into them.  Called before its
+ * object moves.  There are RIMF_KEPT_ORIGINALS numbers for such functions; 0: none left. */
 #define RIMF_KEPT_ORIGINALS 8u
 void rimf_image_keep_original(struct mvld_image *, unsigned number, uintptr_t function, size_t size);
-/* What was said of that number, here or in the process that made the snapshot: 0: nothing. */
+/* The function with that number, set here or in the process that made the snapshot; 0: none. */
 uintptr_t rimf_image_kept_original(const struct mvld_image *, unsigned number, size_t *size);
 int rimf_is_kept_original(const struct mvld_image *, uintptr_t function);
 
-/* moved/batch.c: what was declared moves, all or nothing; and what came of it. */
+/* moved/batch.c: moves the declared code, all or nothing; and reports. */
 int rimf_moved_commit(struct mvld_image *, struct rimf_moved_report *);
 
 /* ---- behind rimf_api() ------------------------------------------------------------ */
