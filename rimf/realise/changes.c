@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/realise/changes.c: the calls of an object made direct where they stand, as passes want it.
+ * rimf/realise/changes.c: makes the calls of an object direct in place, as passes want.
  *
  *     open         where calls through a slot are wanted, asked once a slot, in the order in which slots lie; no
  *                  page of code is read
@@ -8,10 +8,10 @@
  *                  stretch of them after the other: each call is read, compared with what the
  *                  analysis says, and written
  *
- * So a page of code is read once, just after the kernel has copied it, and its protection is changed
- * once each way.  When anything else runs in this address space, or code may not be made writable,
- * or some of the code runs elsewhere, the same calls become patches, some thousands at a time
- * (realise/patches.c): these are read to judge, read again to verify, and written later.
+ * So a page of code is read once, just after the kernel has copied it, and its protection is changed once
+ * each way.  If anything else runs in this address space, or code may not be made writable, or some of the
+ * code has moved, the same calls become patches, some thousands at a time (realise/patches.c): these are read
+ * for checking, read again for verification, and written later.
  */
 #include "rimf/realise/changes.h"
 
@@ -23,16 +23,16 @@
 
 struct changing {
     struct emit_calls c;
-    struct analysis_call *left; /* `c.calls`, where some of the object's are left out; or NULL */
-    struct mvld_word *words;    /* calls of all pages that are written */
+    struct analysis_call *left; /* `c.calls`, without those that are left out; or NULL */
+    struct mvld_word *words;    /* calls of all written pages */
     size_t n_words;
     size_t pages;
-    size_t next; /* call to be changed */
+    size_t next; /* next call to change */
 };
 
 /* ---- which pages -------------------------------------------------------------------- */
 
-/* Of each page the first, and those that go on into the next. */
+/* Selects the first call of each page, and those that extend into the next page. */
 static void want(struct changing *c, uint32_t at, uint32_t end)
 {
     const struct mvld_word *last = c->n_words ? &c->words[c->n_words - 1] : NULL;
@@ -43,10 +43,10 @@ static void want(struct changing *c, uint32_t at, uint32_t end)
     c->pages += (size_t)(!last || at / RIMF_PAGE != last_page) + (at / RIMF_PAGE != end / RIMF_PAGE);
 }
 
-/* A page that is wanted needs no other call of it, but for one at its end. */
+/* A selected page needs no other call of it, except one at its end. */
 static void choose(struct changing *c)
 {
-    uint32_t wanted = UINT32_MAX; /* page in which the last one began */
+    uint32_t wanted = UINT32_MAX; /* page of the last one's start */
 
     for (size_t i = 0; i < c->c.n_calls; i++) {
         const struct analysis_call *call = &c->c.calls[i];
@@ -92,7 +92,7 @@ static void change(struct emit_calls *c, const struct analysis_call *call, const
         store(&site);
 }
 
-/* Nothing that is called from here lies in the object (holds_us). */
+/* Nothing that is called from here is in the object (holds_us). */
 static void change_up_to(void *cookie, uintptr_t end)
 {
     struct changing *c = cookie;
@@ -110,7 +110,7 @@ static void change_up_to(void *cookie, uintptr_t end)
     c->next = i;
 }
 
-/* Code that is run while that of the object cannot be. */
+/* Whether the object contains code that must run while the object's code is not executable. */
 static int holds_us(const struct mvld_object *object)
 {
     return (uintptr_t)change_up_to - object->start < object->end - object->start;
@@ -136,8 +136,8 @@ static int commit(struct mvld_image *image, struct changing *c)
 
 /* ---- an object ------------------------------------------------------------------------ */
 
-/* While a snapshot is made that has its originals changed, nothing has moved yet, and what is learnt relies on no
- * moved code but that of the start. */
+/* While a snapshot is made and originals are changed, nothing has moved yet; and what is learnt relies only
+ * on moved code of the start. */
 static uintptr_t lead(const struct emit_calls *c, uintptr_t target)
 {
     uintptr_t moved = c->image->watch ? 0 : rimf_moved_to(c->image, target);
@@ -145,7 +145,7 @@ static uintptr_t lead(const struct emit_calls *c, uintptr_t target)
     return moved ? moved : target;
 }
 
-/* Calls of code that moved just now were made what is wanted as it did. */
+/* The calls of code that just moved were already made as wanted. */
 static int leave_out_moved(struct changing *c, size_t made)
 {
     struct emit_calls *e = &c->c;
@@ -159,7 +159,7 @@ static int leave_out_moved(struct changing *c, size_t made)
         const struct moved_fragment *fragment = moved_fragment_at(moved, e->object, e->object->view.bias + address);
 
         while (address - s->units[unit].start >= s->units[unit].size)
-            unit++; /* the reader saw to it that there is one */
+            unit++; /* the reader checked that there is one */
         if (!fragment || (size_t)(fragment - moved->list) < made || s->units[unit].reason != ANALYSIS_PROVEN)
             c->left[n++] = e->calls[i];
     }
@@ -168,7 +168,7 @@ static int leave_out_moved(struct changing *c, size_t made)
     return c->left ? 0 : -ENOMEM;
 }
 
-/* What there is to change, with memory for it. */
+/* Finds the calls to change, and allocates memory for them. */
 static int prepare(struct changing *c, size_t made, const char **why)
 {
     struct emit_calls *e = &c->c;
@@ -189,7 +189,7 @@ static int prepare(struct changing *c, size_t made, const char **why)
            : rimf_fail(e->image, ENOMEM, "out of memory for the calls of %s", e->object->public.name);
 }
 
-/* Together, where that can be. */
+/* Changes them together, if possible. */
 int rimf_calls_change(struct mvld_image *image, struct rimf_object *object, size_t made, const char **why)
 {
     struct changing c = {.c = {.image = image, .object = object, .lead = lead}};
