@@ -26,7 +26,7 @@
  *
  *     map       file_place
  *     relocate  symbol_bind, symbol_hide, symbol_add, section_add
- *     run       section_add, code_add, section_set_pages, domain_add, domain_move, calls_retarget,
+ *     run       section_add, section_remove, code_add, section_set_pages, domain_add, domain_move, calls_retarget,
  *               reference_retarget, code_splice, fragment_move
  *
  *   A query returns what earlier passes want (`target`), and also what memory contains (`found`).  A later pass
@@ -333,7 +333,8 @@ struct mvld_api {
      * `target` is the target of an entry of the same table.
      *
      * Declared: verified now, made after the last pass, all of one pass or none.  An earlier pass may have
-     * changed the same reference.  A snapshot holds references in code.
+     * changed the same reference; with `found` of the reference as `target` that change is taken back.  A snapshot
+     * holds references in code.
      *
      * The new target of a CALL must preserve whatever the old function preserves, including every register that
      * it happens not to change: compilers use such knowledge inside an object.
@@ -395,6 +396,11 @@ struct mvld_api {
      * size is 0 or above MVLD_SECTION_MAX, there are MVLD_SECTIONS_MAX sections, another stage, or a snapshot
      * is being made. */
     void *(*section_add)(const struct mvld_context *, enum mvld_section_kind, size_t size);
+    /* One that this pass added in the same call of `run`, and that nothing leads to: its memory is given back.
+     * 0, or with a sentence: -EPERM: another stage; -EINVAL: no section that a pass added, or one of code_add;
+     * -EBUSY: another pass added it, which the sentence names, or it is executed by now, or a reference is wanted
+     * there. */
+    int (*section_remove)(const struct mvld_context *, const struct mvld_section *);
 
     /* Adds a section of code like section_add, whose functions have names (MVLD_NAMES_*) and unwind tables:
      * exceptions pass through them, and backtraces, debuggers and profilers see them, as in any library.

@@ -56,8 +56,9 @@ struct pipeline {
     const struct mvld_image *image; /* while passes with this image are called; or NULL */
     void (*say)(void *cookie, const char *why);
     void *cookie;
-    uint64_t emission; /* nanoseconds, for making the passes' edits */
-    int checked, broken; /* whether the image was checked up to there, and is broken */
+    uint64_t emission; /* nanoseconds, of making what passes want */
+    int checked, broken; /* the image was, and is, as far as that */
+    int unemitted; /* a pass has run, and what it wants was not emitted since */
 };
 
 /* Whether its stage `relocate` will run, or has run. */

@@ -206,6 +206,9 @@ int pipeline_emit(struct pipeline *p, struct mvld_image *image)
     uint64_t began = now(p);
     int error;
 
+    if (!p->unemitted)
+        return 0;
+    p->unemitted = 0;
     rimf_image_set_failed(image, has_failed, p);
     error = rimf_image_emit(image);
     p->emission += now(p) - began;
@@ -221,6 +224,7 @@ static int run_for(struct pipeline *p, size_t i, struct mvld_image *image,
     int error = 0;
 
     enter(p, it, image, RIMF_STAGE_RUN);
+    p->unemitted = 1;
     it->context.later = later;
     rimf_image_set_failed(image, has_failed, p);
     if (it->pass->run)

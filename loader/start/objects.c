@@ -122,7 +122,32 @@ static void check_image(struct loader *l, const char *when)
                  rimf_image_check(l->image) ? rimf_api()->last_error(l->image) : "consistent");
 }
 
-/* `unentered`: no code of the new objects has run. */
+/* ---- passes ------------------------------------------------------------------------ */
+
+/* Those of which a snapshot may hold the work, and then the others. */
+static void run_passes(struct loader *l)
+{
+    size_t kept = store_begin(l);
+
+    if (kept)
+        store_keep(l, pipeline_run(l->pipeline, l->image, kept) || pipeline_emit(l->pipeline, l->image));
+    pipeline_run(l->pipeline, l->image, SIZE_MAX);
+}
+
+static void run_passes_for(struct loader *l, const struct mvld_object *const *objects, size_t n, int unentered)
+{
+    struct later_coming coming;
+
+    later_begin(l, &coming, objects, n, unentered);
+    if (coming.n_rest)
+        pipeline_added(l->pipeline, l->image, coming.rest, coming.n_rest, 0, l->later.passes);
+    if (coming.learns)
+        pipeline_emit(l->pipeline, l->image);
+    later_end(l, &coming);
+    pipeline_added(l->pipeline, l->image, objects, n, l->later.passes, SIZE_MAX);
+}
+
+/* `unentered`: no code of what is new has run. */
 static void pass_on(struct loader *l, int unentered)
 {
     struct rimf_change change;
@@ -141,7 +166,7 @@ static void pass_on(struct loader *l, int unentered)
         if (rimf_api()->auditor(l->image)) /* learnt objects have direct calls */
             pipeline_added(l->pipeline, l->image, change.added, change.n_added, 0, SIZE_MAX);
         else
-            later_added(l, change.added, change.n_added, unentered);
+            run_passes_for(l, change.added, change.n_added, unentered);
         pipeline_rest(l->pipeline, l->image);
         rimf_image_close_analyses(l->image);
     }
@@ -317,8 +342,7 @@ void objects_start(struct loader *l)
         analysis_start(l);
         writers_came(l, change.added, change.n_added);
         has_region = prepare_caller(l);
-        store_run(l);
-        pipeline_run(l->pipeline, l->image, SIZE_MAX);
+        run_passes(l);
         if (has_region && !l->caller.installed)
             open_frames(l);
         pipeline_rest(l->pipeline, l->image);

@@ -262,7 +262,7 @@ struct start loader_start(struct loader *l, uintptr_t *sp)
      *                      snapshot's tables (relocations_replace).
      *   loader_event       at the end (hook.c, first_event): all objects are relocated, and no constructor has
      *                      run.  objects_start makes the image; then either the snapshot's code is mapped
-     *                      (store_run), or passes run, and their edits are made.  LD_PRELOAD has the user's
+     *                      (store_begin), or passes run, and their edits are made.  LD_PRELOAD has the user's
      *                      value again.
      *
      * Constructors run, and main.  In each dlopen loader_mmap is called as above, then

@@ -12,7 +12,6 @@
 
 #include "rimf/base/cache.h"
 #include "rimf/image/image.h"
-#include "loader/manager/pipeline.h"
 
 #include <errno.h> /* numbers only */
 #include <fcntl.h> /* numbers only */
@@ -118,13 +117,6 @@ uintptr_t later_place(struct loader *l, int fd, size_t length)
 
 /* ---- learning ------------------------------------------------------------------------- */
 
-/* One dlopen. */
-struct coming {
-    int folder;
-    const struct mvld_object **rest; /* those whose code is the file's */
-    size_t n_rest;
-};
-
 /* Adds each object to the list; passes that no snapshot holds are not restricted. */
 static void watch(struct loader *l)
 {
@@ -140,22 +132,25 @@ static void watch(struct loader *l)
     }
 }
 
-static void learn(struct loader *l, struct coming *c)
+static void begin_learning(struct loader *l, struct later_coming *c)
 {
-    const char *refusal = "a filter of system calls is in force";
-    long n, lock = l->filtered.on ? -EPERM
-                                  : caches_lock(l, l->later.folder, l->later.user, 0, &refusal);
-
+    c->learns = 1;
+    c->refusal = "a filter of system calls is in force";
+    c->lock = l->filtered.on ? -EPERM : caches_lock(l, l->later.folder, l->later.user, 0, &c->refusal);
     watch(l);
-    if (!sys_failed(lock))
+    if (!sys_failed(c->lock))
         rimf_image_will_write(l->image);
-    pipeline_added(l->pipeline, l->image, c->rest, c->n_rest, 0, l->later.passes);
-    pipeline_emit(l->pipeline, l->image);
+}
+
+static void learn(struct loader *l, struct later_coming *c)
+{
+    long n;
+
     n = rimf_later_write(l->image, c->folder, l->later.user, c->rest, c->n_rest,
-                         sys_failed(lock) ? refusal : NULL);
+                         sys_failed(c->lock) ? c->refusal : NULL);
     rimf_image_watch_end(l->image);
-    if (!sys_failed(lock))
-        sys_close(l->sys, (int)lock);
+    if (!sys_failed(c->lock))
+        sys_close(l->sys, (int)c->lock);
     if (n < 0)
         rimf_log(&l->log, MVLD_LOG_FILES, "later: nothing learnt: %s",
                  rimf_api()->last_error(l->image));
@@ -173,32 +168,34 @@ static int learns(const struct loader *l)
 
 /* ---- from objects.c --------------------------------------------------------------------- */
 
-/* These objects were added; `unentered`: none of their code has run. */
-void later_added(struct loader *l, const struct mvld_object *const *objects, size_t n,
+void later_begin(struct loader *l, struct later_coming *c, const struct mvld_object *const *objects, size_t n,
                  int unentered)
 {
-    struct coming c = {.folder = -1, .n_rest = 0};
+    *c = (struct later_coming){.rest = objects, .n_rest = n, .folder = -1};
+    if (!l->later.folder || !unentered || !(the_list(l) || learns(l)))
+        return;
+    c->own = rimf_heap_alloc(&l->heap, n * sizeof *c->own);
+    c->folder = c->own ? (int)open_folder(l) : -1;
+    if (c->folder < 0)
+        return;
+    c->rest = c->own;
+    c->n_rest = 0;
+    if (the_list(l)) {
+        l->later.file.folder = c->folder;
+        l->later.file.filtered = l->filtered.on;
+        c->n_rest = rimf_later_apply(l->image, &l->later.file, objects, n, c->own);
+    }
+    for (size_t i = n; !the_list(l) && i-- > 0;) /* dependencies come after their users */
+        c->own[c->n_rest++] = objects[i];
+    if (c->n_rest && learns(l))
+        begin_learning(l, c);
+}
 
-    if (l->later.folder && unentered && (the_list(l) || learns(l))) {
-        c.rest = rimf_heap_alloc(&l->heap, n * sizeof *c.rest);
-        c.folder = (int)open_folder(l);
-    }
-    if (c.folder < 0 || !c.rest) {
-        pipeline_added(l->pipeline, l->image, objects, n, 0, l->later.passes);
-    } else {
-        if (the_list(l)) {
-            l->later.file.folder = c.folder;
-            c.n_rest = rimf_later_apply(l->image, &l->later.file, objects, n, c.rest);
-        }
-        for (size_t i = n; !the_list(l) && i-- > 0;) /* dependencies come after their users */
-            c.rest[c.n_rest++] = objects[i];
-        if (c.n_rest && learns(l))
-            learn(l, &c);
-        else if (c.n_rest)
-            pipeline_added(l->pipeline, l->image, c.rest, c.n_rest, 0, l->later.passes);
-    }
-    if (c.folder >= 0)
-        sys_close(l->sys, c.folder);
-    rimf_heap_release(&l->heap, c.rest);
-    pipeline_added(l->pipeline, l->image, objects, n, l->later.passes, (size_t)-1);
+void later_end(struct loader *l, struct later_coming *c)
+{
+    if (c->learns)
+        learn(l, c);
+    if (c->folder >= 0)
+        sys_close(l->sys, c->folder);
+    rimf_heap_release(&l->heap, c->own);
 }

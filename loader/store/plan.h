@@ -15,11 +15,11 @@ struct store_plan {
     int outdated; /* a snapshot that does not fit is to be removed for a new one */
     int lock;     /* the cache's lock, if this process builds or makes room; or -1 */
     struct store_place place; /* folder of the new one, if this process builds or makes room */
-    struct rimf_start *made;  /* the new one's facts about this start; NULL: no memory */
+    struct rimf_start *made;  /* the new one's facts about this start */
 };
 
 /* Writes the work of these passes; if nothing else was requested, ends the process. */
-void store_keep(struct loader *, struct store_plan *);
+void store_write(struct loader *, struct store_plan *);
 
 /* Ends the process with a line, on standard error for an error. */
 __attribute__((noreturn)) void store_end(struct loader *, const char *before, const char *text,

@@ -206,8 +206,9 @@ void relocations_replace(struct loader *l)
         rimf_log(&l->log, MVLD_LOG_FILES, "snapshot: symbols are looked up: %s", why);
     else
         lay_texts(l, file);
-    l->snapshot.relocated = file->laid.entries || file->laid.led;
-    if (l->snapshot.relocated)
-        rimf_log(&l->log, MVLD_LOG_FILES, "snapshot: %u symbols are not looked up",
+    if (!file->laid.entries && !file->laid.led)
+        return;
+    l->snapshot.state = FOUND_RELOCATED;
+    rimf_log(&l->log, MVLD_LOG_FILES, "snapshot: %u symbols are not looked up",
                  file->laid.entries);
 }

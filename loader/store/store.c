@@ -60,7 +60,8 @@ static int take_manifest(struct loader *l, const struct store_place *place)
     error = manifest_map_start(&found->file, l->sys, place->folder, place->user, &why);
     if (error && error != -ENOENT)
         say_not_applied(l, place->folder, NULL, why);
-    found->there |= error != -ENOENT;
+    if (error != -ENOENT)
+        found->state = FOUND_UNFIT;
     if (error)
         return 0;
     why = manifest_other_read(&found->file.view, l->sys);
@@ -68,7 +69,9 @@ static int take_manifest(struct loader *l, const struct store_place *place)
         say_not_applied(l, place->folder, why, "it is another file");
     else
         found->folder = rimf_heap_copy(&l->heap, place->folder);
-    if (!found->folder)
+    if (found->folder)
+        found->state = FOUND_MAPPED;
+    else
         manifest_unmap(&found->file, l->sys);
     found->file.filtered = l->filtered.on;
     return found->folder != NULL;
@@ -95,7 +98,8 @@ void store_forget(struct loader *l)
     if (relocations_take_texts_back(l))
         store_end(l, "mvld: ",
                    "code of a snapshot that is not used lies over that of a file, and cannot be taken away", 127);
-    l->snapshot.left |= l->snapshot.file.laid.led;
+    if (l->snapshot.state != FOUND_APPLIED)
+        l->snapshot.state = l->snapshot.file.laid.led ? FOUND_LEFT : FOUND_UNFIT;
     if (manifest_take_back(&l->snapshot.file, l->sys))
         store_end(l, "mvld: ", "words lead to moved code that is not used, and cannot be led back",
                    127);
@@ -158,7 +162,8 @@ void store_find(struct loader *l)
             return;
         if (!find_manifest(l, n)) {
             say_none(l);
-            l->snapshot.unasked = store_preloads(l) && !l->knobs.snapshot && !l->snapshot.there;
+            if (l->snapshot.state == FOUND_NONE && store_preloads(l) && !l->knobs.snapshot)
+                l->snapshot.state = FOUND_UNASKED;
             return;
         }
     }
@@ -188,8 +193,8 @@ static void name_moved(struct loader *l)
     ((struct link_map *)code.object->link_map)->l_name = name;
 }
 
-/* Applies or forgets l->snapshot. */
-static int apply_found(struct loader *l, const struct store_plan *plan)
+/* l->snapshot goes, applied or not. */
+static void apply_found(struct loader *l, const struct store_plan *plan)
 {
     struct manifest_file *file = &l->snapshot.file;
     const struct mvld_object *object = NULL;
@@ -199,7 +204,8 @@ static int apply_found(struct loader *l, const struct store_plan *plan)
     if (texts < 0) {
         say_not_applied(l, l->snapshot.folder, object ? object->name : NULL, why);
     } else {
-        file->laid.led = 0; /* they are not changed back */
+        l->snapshot.state = FOUND_APPLIED;
+        file->laid.led = 0; /* they stay led */
         file->laid.end_text = file->laid.first_text;
         say_unplaced(l, &file->view);
         name_moved(l);
@@ -210,7 +216,6 @@ static int apply_found(struct loader *l, const struct store_plan *plan)
         later_start(l, l->snapshot.folder, file->user, plan->passes, plan->learns);
     }
     store_forget(l);
-    return texts >= 0;
 }
 
 /* The user's snapshot is older than root's, and has other distances. */
@@ -224,12 +229,12 @@ static int lies_elsewhere(struct loader *l)
     return 1;
 }
 
-static int apply(struct loader *l, const struct store_plan *plan)
+static void apply(struct loader *l, const struct store_plan *plan)
 {
-    if (l->snapshot.folder && apply_found(l, plan))
-        return 1;
-    return !l->snapshot.left && !l->snapshot.is_users && take_users(l) && !lies_elsewhere(l) &&
-           apply_found(l, plan);
+    if (l->snapshot.folder)
+        apply_found(l, plan);
+    if (l->snapshot.state < FOUND_APPLIED && !l->snapshot.is_users && take_users(l) && !lies_elsewhere(l))
+        apply_found(l, plan);
 }
 
 /* ---- what the pipeline does with it ----------------------------------------------------- */
@@ -248,8 +253,8 @@ static struct store_plan plan_images(struct loader *l, const char *miss)
         .passes = n,
         .pipeline = n ? store_fingerprint(l, n) : 0,
         /* Replaced tables have no slots: the next start builds. */
-        .build = wanted && !l->snapshot.relocated,
-        .outdated = wanted && l->snapshot.relocated,
+        .build = wanted && l->snapshot.state != FOUND_RELOCATED,
+        .outdated = wanted && l->snapshot.state == FOUND_RELOCATED,
         .learns = may && learn,
         .lock = -1,
     };
@@ -273,7 +278,7 @@ static const char *why_not_now(struct loader *l, struct store_plan *plan)
 {
     if (l->filtered.on)
         return "a filter of system calls is in force";
-    if (l->snapshot.unasked)
+    if (l->snapshot.state == FOUND_UNASKED)
         return "the first one with what is preloaded is made by `mvld build'";
     store_new_place(l, &plan->place, plan->pipeline);
     return is_young(l, &plan->place) ? "the one that is there is of this minute" : NULL;
@@ -308,21 +313,31 @@ static void make_room(const struct loader *l, const struct store_place *place)
         rimf_log(&l->log, MVLD_LOG_FILES, "snapshot: the one that does not fit stays: %s", why);
 }
 
-static void unlock(struct loader *l, struct store_plan *plan)
+static void unlock(struct loader *l, const struct store_plan *plan)
 {
     if (!sys_failed(plan->lock))
         sys_close(l->sys, plan->lock);
 }
 
-/* The work of the first n passes will be written from here on. */
-static void begin(struct loader *l, struct store_plan *plan, size_t n)
+/* What the first n passes do from here on will be written. */
+static size_t begin(struct loader *l, const struct store_plan *plan, size_t n)
 {
+    struct store_plan *kept = n ? rimf_heap_alloc(&l->heap, sizeof *kept + sizeof *kept->made) : NULL;
+
+    if (n && !kept && l->knobs.snapshot)
+        store_end(l, STORE_REFUSAL, "out of memory", 1);
+    if (!kept) {
+        unlock(l, plan);
+        return 0;
+    }
+    *kept = *plan;
+    kept->made = (struct rimf_start *)(kept + 1);
+    l->snapshot.plan = kept;
     rimf_image_watch(l->image);
     rimf_image_will_write(l->image);
     place_set_unplaced(l);
-    plan->made = rimf_heap_alloc(&l->heap, sizeof *plan->made);
-    if (plan->made)
-        pipeline_makers(l->pipeline, n, plan->made);
+    pipeline_makers(l->pipeline, n, kept->made);
+    return n;
 }
 
 static const char as_is[] = "libraries lie where the kernel puts them (placement)";
@@ -340,50 +355,63 @@ static __attribute__((noreturn)) void say_checked(struct loader *l, size_t n, in
     store_end(l, STORE_REFUSAL, why, 1);
 }
 
-/* Runs the passes whose work a manifest may hold, or applies it. */
-void store_run(struct loader *l)
+/* The passes need not run, or not as if there were no snapshots. */
+static void spare(struct loader *l, size_t n, int plain)
+{
+    if (l->snapshot.state == FOUND_APPLIED)
+        pipeline_applied(l->pipeline, l->image, n);
+    else if (l->snapshot.state == FOUND_LEFT) /* relocations that passes would read are not the files' */
+        pipeline_leave(l->pipeline, n, "its snapshot is in part there, and does not fit");
+    else if (plain && !l->knobs.snapshot)
+        pipeline_leave(l->pipeline, n, "there is no snapshot (on-miss = plain)");
+}
+
+size_t store_begin(struct loader *l)
 {
     const char *miss = pipeline_setting(l->pipeline, "on-miss");
     struct store_plan plan = plan_images(l, miss);
     const char *watcher = rimf_api()->auditor(l->image);
+    int plain = rimf_streq(miss, "plain");
     size_t n = plan.passes;
-    int applied;
 
     if (watcher && plan.build && l->knobs.snapshot)
         store_end(l, STORE_REFUSAL, watcher, 1);
     if (watcher)
         plan.build = plan.outdated = plan.learns = 0;
-
     if (l->knobs.snapshot && n && !plan.build)
         store_end(l, STORE_REFUSAL, as_is, 1);
-    applied = n && may_apply(l) && apply(l, &plan);
+    if (n && may_apply(l))
+        apply(l, &plan);
     if (l->knobs.check)
-        say_checked(l, n, applied);
+        say_checked(l, n, l->snapshot.state == FOUND_APPLIED);
     caller_finish(l);
-    if (!applied && plan.build | plan.outdated)
+    if (l->snapshot.state == FOUND_APPLIED)
+        plan.build = plan.outdated = 0;
+    if (plan.build | plan.outdated)
         lock_with(l, &plan);
-    if (!applied && plan.outdated)
+    if (plan.outdated)
         make_room(l, &plan.place);
-    if (!applied && !l->snapshot.left && !rimf_streq(miss, "plain")) {
+    if (l->snapshot.state < FOUND_APPLIED && !plain) {
         program_complete(l);
         n = pipeline_count(l->pipeline) ? n : 0;
     }
-    if (applied) {
-        pipeline_applied(l->pipeline, l->image, n);
-        plan.build = 0;
-    } else if (l->snapshot.left) { /* relocations that passes would read are not the files' */
-        pipeline_leave(l->pipeline, n, "its snapshot is in part there, and does not fit");
-    } else if (rimf_streq(miss, "plain") && !l->knobs.snapshot) {
-        pipeline_leave(l->pipeline, n, "there is no snapshot (on-miss = plain)");
-    } else if (plan.build) {
-        begin(l, &plan, n);
-    }
-    if (!pipeline_run(l->pipeline, l->image, n) && plan.build && !pipeline_emit(l->pipeline, l->image))
-        store_keep(l, &plan);
+    spare(l, n, plain);
     if (plan.build)
-        rimf_image_watch_end(l->image);
-    rimf_heap_release(&l->heap, plan.made);
+        return begin(l, &plan, n);
     unlock(l, &plan);
+    return 0;
+}
+
+void store_keep(struct loader *l, int failed)
+{
+    struct store_plan *plan = l->snapshot.plan;
+
+    if (!failed)
+        store_write(l, plan);
+    rimf_image_watch_end(l->image);
+    unlock(l, plan);
+    rimf_heap_release(&l->heap, plan);
+    l->snapshot.plan = NULL;
 }
 
 /* A request for a snapshot, or for a check only, must not start the program. */

@@ -65,6 +65,7 @@ static int names_open(struct names *names, struct mvld_image *image, struct rimf
     if (!rimf_analysis_names(image, object, &in) || !in.names_size ||
         ((const char *)in.pages)[in.names + in.names_size - 1])
         return 0;
+    object->names_lent = 1;
     names->symbols = (const Elf64_Sym *)in.pages;
     names->n_symbols = in.symbols_size / sizeof *names->symbols;
     names->texts = (const char *)in.pages + in.names;
@@ -91,7 +92,8 @@ static const char *name_at(const struct names *names, uintptr_t address)
     if (best)
         return best;
     i = RIMF_BISECT(i, names->n_symbols, names->first + names->symbols[i].st_value < address);
-    if (i && i < names->n_symbols && names->first + names->symbols[i].st_value == address &&
+    i += i == 0; /* the empty one says 0, as that of the first function does */
+    if (i < names->n_symbols && names->first + names->symbols[i].st_value == address &&
         names->symbols[i].st_name < names->texts_size)
         return names->texts + names->symbols[i].st_name;
     return NULL;

@@ -122,8 +122,8 @@ static const char *emit_single(struct emit_calls *c, struct site *site, uintptr_
         *site = (struct site){.address = at, .length = stands ? SINGLE_CALL : 0, .old = site->old, .made = site->old};
         return stands ? NULL : edit_other;
     }
-    site->target += (uintptr_t)(c->aside - away);
-    if (!site_inline(site, code_room(c->object, site->target - (uintptr_t)c->aside)))
+    site->target -= (uintptr_t)away;
+    if (!site_inline(site, code_room(c->object, site->target)))
         return edit_other;
     return NULL;
 }

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/emit/calls.h: the calls of one object through slots, as they are wanted, wherever the code lies that has them:
+ * rimf/emit/calls.h: makes the calls of one object through slots as passes want, for either copy of its code:
  *
- *     this process     where the object was mapped, or where its code moved before    realise/changes.c
- *     moved            a copy that is being made                                      moved/calls.c
- *     store            the pages of a file                                            realise/overlay_code.c
+ *     patch     this process, where the object was mapped, or where its code moved before    realise/changes.c
+ *     moved     a copy that is being made                                                    moved/calls.c
  *
  * The wanted target is queried once for each slot.  Each call is read, compared with the analysis, or with
  * the result of an earlier emission, and made: by one function, whatever the bytes are for.
@@ -46,9 +45,7 @@ struct emit_calls {
     uint32_t *by;          /* likewise: which of the object's edits want the target; with one edit, not
                             * written */
     int any_missed;
-    uintptr_t (*lead)(const struct emit_calls *, uintptr_t target); /* maps a target to its present address; or
-                                                                     * NULL */
-    intptr_t aside; /* distance of the bytes of all of the object's code from their mapping */
+    uintptr_t (*lead)(const struct emit_calls *, uintptr_t target); /* who wants to be at the one goes there; or NULL */
 };
 
 #define EMIT_WAYS_MOST (1u << 18) /* an object whose slots are farther apart is not changed */

@@ -146,7 +146,15 @@ const char *rimf_unfit_target(const struct mvld_context *ctx, const struct mvld_
     return NULL;
 }
 
-/* Calls the rule of `edit` with what earlier edits want, in `bound`. */
+/* What those before want is not wanted any more. */
+static void take_back(struct mvld_image *image, struct mvld_binding *bound, struct rimf_wanted *wanted, const char *why)
+{
+    *wanted = (struct rimf_wanted){.why = why ? why : "a pass wants it through its slot"};
+    bound->target = bound->found;
+    bound->holder = rimf_object_find(image, bound->found);
+}
+
+/* What `edit` makes of what those before it want; `bound` is told to it with that. */
 static void ask(const struct rimf_edit *edit, const struct rimf_object *object, struct mvld_binding *bound,
                 uint32_t bit, struct rimf_wanted *wanted)
 {
@@ -159,6 +167,10 @@ static void ask(const struct rimf_edit *edit, const struct rimf_object *object, 
     image->running = edit->ctx;
     why = edit->rule(edit->ctx, &object->public, bound, &target);
     image->running = running;
+    if (target == bound->slot) {
+        take_back(image, bound, wanted, why);
+        return;
+    }
     unfit = target || why ? NULL : "its rule says neither a target nor a reason";
     if (target) {
         bound->holder = target == bound->target ? before : rimf_object_find(image, target);
@@ -263,7 +275,8 @@ void rimf_image_forget_edits(struct mvld_image *image, const struct mvld_context
     const struct rimf_table *table = rimf_table_enter(image);
 
     rimf_retargets_forget(image, ctx, 0);
-    for (size_t i = 0; i < table->n_objects; i++)
+    for (size_t i = 0; i < table->n_objects; i++) {
+        rimf_domain_take_back(image, table->objects[i], ctx);
         for (struct rimf_edit **at = &table->objects[i]->edit, *edit; (edit = *at);) {
             if (edit->ctx != ctx || !edit->report) {
                 at = &edit->next;
@@ -272,6 +285,7 @@ void rimf_image_forget_edits(struct mvld_image *image, const struct mvld_context
             *at = edit->next;
             rimf_heap_release(&image->heap, edit);
         }
+    }
     rimf_table_leave(image);
     for (struct rimf_edit_report **at = &image->reports, *report; (report = *at);) {
         if (report->ctx != ctx) {

@@ -33,13 +33,14 @@ struct rimf_object {
     const void *dynamic;       /* from the feeder: part of the object's identity */
     struct mvld_section *sections;
     size_t n_sections;
-    size_t domain;
-    uint64_t seen; /* the last update that listed it */
-    uint64_t born; /* the first one */
-    int global;    /* since the first update */
-    int gone;      /* closed: do not touch its memory */
-    struct rimf_edit *edit;   /* image/edits.h: edits of its calls, in order */
-    struct rimf_slots *slots; /* image/slots.c; NULL until needed */
+    size_t domain, domain_found;            /* wanted by that pass, until it is emitted; */
+    const struct mvld_context *domain_by;   /* and before; NULL: it is the same */
+    uint64_t seen; /* the last update that named it */
+    uint64_t born; /* the first that did */
+    int global;    /* there since the first update */
+    int gone;      /* its memory must not be touched any more */
+    struct rimf_edit *edit;   /* image/edits.h: what passes want of its calls, the first of them first */
+    struct rimf_slots *slots; /* image/slots.c; NULL until asked for */
     struct rimf_words *words; /* image/reference_tables.c; likewise */
     struct opened_analysis *analysis; /* image/references.c; NULL until needed */
     struct rimf_object *next_gone;
@@ -56,8 +57,9 @@ struct rimf_object {
     struct file_id identity;
     int settled;    /* checked whether `identity` is final (store/writer.h): */
     const char *unsettled;
-    uint32_t number; /* store/manifest.h: its number, from 1; 0: none */
-    int patched;    /* OBJECT_*: if not 0, it cannot move any more */
+    uint32_t number; /* store/manifest.h: the number, from 1; 0: it has none */
+    int patched;    /* OBJECT_*: other than 0, it does not move any more, */
+    const struct mvld_context *patched_by; /* as this pass changed it */
     int code_known; /* its code was the file's, byte for byte, before any pass changed it */
     int finished;   /* moved/moved.h: the addresses that it holds are what they will be */
     size_t room;           /* image/symbol_edits.c: spare space that its symbol tables get; */
@@ -65,7 +67,8 @@ struct rimf_object {
     uintptr_t extended;    /* and, while that is done, the address of the new tables */
     int opened;     /* its RELRO is writable now, */
     int to_open;    /* and should be (store/apply_pointers.c) */
-    int calls_direct; /* some were made direct, in place or in moved code */
+    int calls_direct; /* some were made so, where they stand or in moved code */
+    int names_lent; /* a pass may have names that lie in its analysis */
 };
 
 /* One segment of one object; ordered by address (rimf_sort). */
@@ -116,7 +119,8 @@ struct rimf_retarget {
     uintptr_t next;  /* the address from which that counts; 0: not a displacement */
     uintptr_t table; /* the table of the entry; 0: no entry */
     uintptr_t target;
-    uint64_t old; /* the present content */
+    uintptr_t found; /* where it led: `target` again, where what was wanted before is taken back */
+    uint64_t old;    /* what is there */
 };
 
 struct rimf_retargets {
@@ -125,6 +129,13 @@ struct rimf_retargets {
     const struct mvld_context *refused; /* the pass of the last that could not be made */
     size_t own;                     /* start of the last pass's */
     struct rimf_address_set places; /* for each the index of the last one, from 1, which is the valid one */
+};
+
+/* One that a pass added (image/sections.c). */
+struct new_section {
+    struct new_section *next;
+    const struct mvld_context *owner;
+    struct mvld_section public;
 };
 
 struct mvld_image {
@@ -267,6 +278,8 @@ const struct mvld_domain *rimf_domain_at(const struct mvld_image *, size_t index
 long rimf_domain_add(struct mvld_image *, const char *name);
 size_t rimf_domain_of(const struct mvld_object *);
 int rimf_domain_move(struct mvld_image *, const struct mvld_object *, size_t domain);
+/* Where this pass moved the object, it is in its domain of before. */
+void rimf_domain_take_back(struct mvld_image *, struct rimf_object *, const struct mvld_context *);
 
 /* ---- image/symbols.c, image/plt.c, image/patches.c: behind rimf_api() ---------- */
 
@@ -372,9 +385,11 @@ int rimf_word_is_pointer(struct mvld_image *, struct rimf_object *, uintptr_t wo
 int rimf_reference_retarget(const struct mvld_context *, const struct mvld_reference *, uintptr_t target);
 /* The wanted target of the word, the entry or the displacement at this address; or NULL. */
 const struct rimf_retarget *rimf_retarget_at(const struct mvld_image *, uintptr_t at);
-/* Returns 1 if it is valid: no other pass has changed it since. */
+/* 1: it counts; another pass did not say otherwise since, and it does not lead there already. */
 int rimf_retarget_counts(const struct mvld_image *, const struct rimf_retarget *);
-/* Removes those of this pass, or with `others` all but those: the earlier ones are valid again. */
+/* 1: one that counts leads into these bytes. */
+int rimf_retarget_leads_into(const struct mvld_image *, uintptr_t at, size_t size);
+/* Those of this pass go, or with `others` all but those: what was wanted before counts again. */
 void rimf_retargets_forget(struct mvld_image *, const struct mvld_context *, int others);
 
 /* ---- image/references.c: analyses ------------------------------------------------ */

@@ -208,22 +208,26 @@ const struct analysis *rimf_analysis_calls(struct mvld_image *image, struct rimf
     return *why ? NULL : &analysis->file.view;
 }
 
-/* Opens other tables of the same file.  Whether the analysis fits was checked when it was opened, and
- * cannot be checked again: passes may have changed the code since. */
+/* Opens other tables of the same file.  Whether the analysis fits was checked when it was opened, and cannot
+ * be checked again: passes may have changed the code since.  If one of them is damaged, the others stay open:
+ * a caller may be walking them. */
 static const struct analysis *open_more(struct mvld_image *image, struct rimf_object *object,
                                        uint32_t wanted, const char **why)
 {
     struct opened_analysis *analysis = analysis_of(image, object);
+    struct analysis more;
 
     *why = analysis ? analysis->why : "out of memory";
     if (*why)
         return NULL;
-    if (wanted & ~analysis->file.view.opened &&
-        analysis_open_more(&analysis->file.view, wanted, &analysis->why)) {
-        analysis_unmap(&analysis->file, image->sys);
-        analysis->key = ANALYSIS_LACKS;
-        *why = analysis->why;
-        return NULL;
+    if (wanted & ~analysis->file.view.opened) {
+        more = analysis->file.view;
+        if (analysis_open_more(&more, wanted, &analysis->why)) {
+            analysis->key = ANALYSIS_LACKS;
+            *why = analysis->why;
+            return NULL;
+        }
+        analysis->file.view = more;
     }
     if (wanted != ANALYSIS_WANT(ANALYSIS_UNITS) && !analysis->index) { /* without memory for it, look-ups are slow */
         size_t n = analysis_index_size(&analysis->file.view);

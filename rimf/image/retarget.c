@@ -107,7 +107,7 @@ static int find_operand(const struct asked *a, struct rimf_retarget *out)
     enum mvld_reference_kind kind = a->reference->kind;
     int error;
     const struct analysis *s = unmoved_analysis(a, &error);
-    uintptr_t site = a->reference->site, at = site + (kind == MVLD_REFERENCE_LEA ? 2 : 1), found;
+    uintptr_t site = a->reference->site, at = site + (kind == MVLD_REFERENCE_LEA ? 2 : 1);
     int32_t distance;
 
     if (!s)
@@ -121,10 +121,10 @@ static int find_operand(const struct asked *a, struct rimf_retarget *out)
     out->next = at + sizeof distance;
     memcpy(&distance, (const void *)at, sizeof distance);
     out->old = (uint32_t)distance;
-    found = out->next + (uintptr_t)(intptr_t)distance;
-    if (is_stale(a, at, found))
+    out->found = out->next + (uintptr_t)(intptr_t)distance;
+    if (is_stale(a, at, out->found))
         return refuse(a, ESTALE, "it leads elsewhere by now");
-    if (!is_function(a->image, found))
+    if (!is_function(a->image, out->found))
         return refuse(a, ENOENT, "it is not proven to lead to a function");
     if (rimf_depends(a->image, &a->object->public, 0))
         return refuse(a, ENOTSUP, "its object lies elsewhere each time, and no snapshot holds it");
@@ -159,6 +159,7 @@ static int find_slot(const struct asked *a, struct rimf_retarget *out)
         return refuse(a, ENOENT, "the host loader fills no such slot");
     if (slot.why)
         return refuse(a, ENOENT, slot.why);
+    out->found = slot.found;
     if (is_stale(a, a->reference->site, slot.found))
         return refuse(a, ESTALE, "it leads elsewhere by now");
     return take_word(a, out);
@@ -166,15 +167,15 @@ static int find_slot(const struct asked *a, struct rimf_retarget *out)
 
 static int find_word(const struct asked *a, struct rimf_retarget *out)
 {
-    uintptr_t site = a->reference->site, found;
+    uintptr_t site = a->reference->site;
 
     if (site % sizeof site || !elf_holds(&a->object->view, site, sizeof site, PROT_READ | PROT_WRITE) ||
         !rimf_word_is_pointer(a->image, a->object, site))
         return refuse(a, ENOENT, "no relocation makes it an address");
-    found = rimf_unmoved(a->image, *(const uintptr_t *)site);
-    if (is_stale(a, site, found))
+    out->found = rimf_unmoved(a->image, *(const uintptr_t *)site);
+    if (is_stale(a, site, out->found))
         return refuse(a, ESTALE, "it leads elsewhere by now");
-    if (!is_function(a->image, found))
+    if (!is_function(a->image, out->found))
         return refuse(a, ENOENT, "it is not proven to lead to a function");
     return take_word(a, out);
 }
@@ -206,7 +207,8 @@ static int find_entry(const struct asked *a, struct rimf_retarget *out)
     if (!table)
         return refuse(a, ENOENT, "no such reference is proven");
     out->table = a->object->view.bias + table->address;
-    if (is_stale(a, a->reference->site, entry_target(out->table, a->reference->site)))
+    out->found = entry_target(out->table, a->reference->site);
+    if (is_stale(a, a->reference->site, out->found))
         return refuse(a, ESTALE, "it leads elsewhere by now");
     while (i < table->count && entry_target(out->table, out->table + 4ul * i) != a->target)
         i++;
@@ -287,7 +289,7 @@ const struct rimf_retarget *rimf_retarget_at(const struct mvld_image *image, uin
 
 int rimf_retarget_counts(const struct mvld_image *image, const struct rimf_retarget *r)
 {
-    return rimf_retarget_at(image, r->at) == r;
+    return rimf_retarget_at(image, r->at) == r && r->target != r->found;
 }
 
 int rimf_reference_retarget(const struct mvld_context *ctx, const struct mvld_reference *reference,
@@ -311,12 +313,22 @@ int rimf_reference_retarget(const struct mvld_context *ctx, const struct mvld_re
     error = find_reference(&a, &made);
     if (error)
         return error;
-    unfit = rimf_unfit_target(ctx, rimf_object_find(image, target), target);
+    unfit = target == made.found ? NULL : rimf_unfit_target(ctx, rimf_object_find(image, target), target);
     if (unfit)
         return refuse(&a, EFAULT, unfit);
     if (made.next && (intptr_t)(int32_t)(target - made.next) != (intptr_t)(target - made.next))
         return refuse(&a, ERANGE, edit_far);
     return add(&a, &made);
+}
+
+int rimf_retarget_leads_into(const struct mvld_image *image, uintptr_t at, size_t size)
+{
+    const struct rimf_retargets *all = &image->retargets;
+    size_t i = 0;
+
+    while (i < all->n && !(all->list[i].target - at < size && rimf_retarget_counts(image, &all->list[i])))
+        i++;
+    return i < all->n;
 }
 
 void rimf_retargets_forget(struct mvld_image *image, const struct mvld_context *ctx, int others)

@@ -10,7 +10,8 @@
  *
  *     frames:          table →      ← heads | symbols, names | symbols, names | .eh_frame of moved code →
  *
- * Names are ready for objects in one fragment.  Code without space for its names has none.
+ * Names are ready for objects in one fragment, if no pass has such names: it may be looking up functions, and
+ * meanwhile need what earlier passes want.  Code without space for its names has none.
  */
 #include "rimf/moved/symfile.h"
 
@@ -109,7 +110,7 @@ static size_t count_ready(struct mvld_image *image, size_t *size)
 
         if (!object)
             continue;
-        if (object->n_fragments != 1 || !rimf_analysis_names(image, object, &names))
+        if (object->n_fragments != 1 || object->names_lent || !rimf_analysis_names(image, object, &names))
             return 0;
         *size += names.size;
         n++;

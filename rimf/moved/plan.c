@@ -171,8 +171,10 @@ static const char *stays(struct mvld_image *image, const struct rimf_object *obj
         return object->public.why;
     if (moved && rimf_object_find(image, moved->region.code) == &object->public)
         return "it is where moved code goes";
-    if (object->patched)
-        return "a pass changed its code";
+    if (object->patched) {
+        rimf_format(image->error, sizeof image->error, "the pass '%s' changed its code", object->patched_by->pass);
+        return image->error;
+    }
     return is_patched(image, object);
 }
 

@@ -187,3 +187,43 @@ int rimf_added_realise(struct mvld_image *image, int failed)
     }
     return error;
 }
+
+/* ---- what its pass does not want any more ------------------------------------------------- */
+
+/* NULL, or why it stays (static, or the last sentence). */
+static const char *in_use(const struct mvld_context *ctx, const struct new_section *section)
+{
+    struct mvld_image *image = ctx->image;
+
+    if (section->owner != ctx)
+        rimf_format(image->error, sizeof image->error, "the pass '%s' added it", section->owner->pass);
+    return section->owner != ctx                  ? image->error
+           : section->public.prot & PROT_EXEC     ? "it is executed by now"
+           : rimf_retarget_leads_into(image, section->public.address, section->public.size)
+               ? "a reference is wanted there" : NULL;
+}
+
+int rimf_section_remove(const struct mvld_context *ctx, const struct mvld_section *public)
+{
+    struct mvld_image *image = rimf_context_image(ctx);
+    struct new_section **at = image ? &image->new_sections : NULL, *section;
+    int error = rimf_only_in(image, RIMF_STAGE_RUN, ctx ? ctx->pass : "");
+    const char *why;
+
+    if (error)
+        return error;
+    while (*at && &(*at)->public != public)
+        at = &(*at)->next;
+    section = *at;
+    if (!section || rimf_object_find(image, section->public.address))
+        return rimf_fail(image, EINVAL, "%s: no section that was added is to be removed", ctx->pass);
+    why = in_use(ctx, section);
+    if (why)
+        return rimf_fail(image, EBUSY, "%s: the section at %lx stays: %s", ctx->pass,
+                         (unsigned long)section->public.address, why);
+    sys_munmap(image->sys, section->public.address, section->public.size);
+    *at = section->next;
+    image->n_new_sections--;
+    rimf_heap_release(&image->heap, section);
+    return 0;
+}

@@ -76,6 +76,7 @@ static const struct mvld_api api = {
     .section_find = rimf_section_find,
     .section_set_pages = rimf_section_set_pages,
     .section_add = rimf_section_add,
+    .section_remove = rimf_section_remove,
     .code_add = rimf_code_add,
     .symbol_bind = rimf_symbol_redirect,
     .symbol_hide = rimf_symbol_hide,

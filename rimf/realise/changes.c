@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/realise/changes.c: makes the calls of an object direct in place, as passes want.
- *
- *     open         where calls through a slot are wanted, asked once a slot, in the order in which slots lie; no
- *                  page of code is read
- *     window       the pages with a call that becomes direct are writable, and the process's own, a
- *                  stretch of them after the other: each call is read, compared with what the
- *                  analysis says, and written
+ * rimf/realise/changes.c: makes the calls of an object direct in place, as passes want: makes the pages with such
+ * calls writable and private, one stretch after the other; reads each call, compares it with the analysis,
+ * and writes it.
  *
  * So a page of code is read once, just after the kernel has copied it, and its protection is changed once
  * each way.  If anything else runs in this address space, or code may not be made writable, or some of the
@@ -22,9 +18,8 @@
 #include <errno.h> /* numbers only */
 
 struct changing {
-    struct emit_calls c;
-    struct analysis_call *left; /* `c.calls`, without those that are left out; or NULL */
-    struct mvld_word *words;    /* calls of all written pages */
+    struct emit_calls *c;
+    struct mvld_word *words;    /* calls of all pages that are written */
     size_t n_words;
     size_t pages;
     size_t next; /* next call to change */
@@ -48,11 +43,11 @@ static void choose(struct changing *c)
 {
     uint32_t wanted = UINT32_MAX; /* page of the last one's start */
 
-    for (size_t i = 0; i < c->c.n_calls; i++) {
-        const struct analysis_call *call = &c->c.calls[i];
+    for (size_t i = 0; i < c->c->n_calls; i++) {
+        const struct analysis_call *call = &c->c->calls[i];
         uint32_t at = call->address, end = at + analysis_call_length(call) - 1;
 
-        if ((at / RIMF_PAGE == wanted && end / RIMF_PAGE == wanted) || !way_of(&c->c, call)->target)
+        if ((at / RIMF_PAGE == wanted && end / RIMF_PAGE == wanted) || !way_of(c->c, call)->target)
             continue;
         want(c, at, end);
         wanted = at / RIMF_PAGE;
@@ -62,13 +57,13 @@ static void choose(struct changing *c)
 /* At most two calls of each page, and no more than there are. */
 static size_t most_words(const struct changing *c)
 {
-    const struct mvld_object *object = &c->c.object->public;
+    const struct mvld_object *object = &c->c->object->public;
     size_t n = 0;
 
     for (size_t i = 0; i < object->n_segments; i++)
         if (object->segments[i].prot & PROT_EXEC)
             n += 2 * ((object->segments[i].end - object->segments[i].start) / RIMF_PAGE + 2);
-    return n < c->c.n_calls ? n : c->c.n_calls;
+    return n < c->c->n_calls ? n : c->c->n_calls;
 }
 
 /* ---- the window --------------------------------------------------------------------- */
@@ -98,14 +93,14 @@ static void change_up_to(void *cookie, uintptr_t end)
     struct changing *c = cookie;
     size_t i = c->next;
 
-    for (; i < c->c.n_calls; i++) {
-        const struct analysis_call *call = &c->c.calls[i];
-        const struct way *way = way_of(&c->c, call);
+    for (; i < c->c->n_calls; i++) {
+        const struct analysis_call *call = &c->c->calls[i];
+        const struct way *way = way_of(c->c, call);
 
-        if (c->c.object->view.bias + call->address >= end)
+        if (c->c->object->view.bias + call->address >= end)
             break;
         if (way->target)
-            change(&c->c, call, way);
+            change(c->c, call, way);
     }
     c->next = i;
 }
@@ -116,9 +111,10 @@ static int holds_us(const struct mvld_object *object)
     return (uintptr_t)change_up_to - object->start < object->end - object->start;
 }
 
-static int commit(struct mvld_image *image, struct changing *c)
+static int commit(struct changing *c)
 {
-    const struct rimf_object *object = c->c.object;
+    struct mvld_image *image = c->c->image;
+    const struct rimf_object *object = c->c->object;
     struct mvld_batch *batch = rimf_patch_begin(image);
     int error = -ENOMEM;
 
@@ -129,80 +125,20 @@ static int commit(struct mvld_image *image, struct changing *c)
     if (!error)
         error = rimf_patch_commit(batch, NULL);
     rimf_patch_end(batch);
-    if (c->next == c->c.n_calls)
-        return 0;
-    return error ? error : -EBUSY;
+    return c->next == c->c->n_calls ? 0 : error ? error : -EBUSY;
 }
 
-/* ---- an object ------------------------------------------------------------------------ */
-
-/* While a snapshot is made and originals are changed, nothing has moved yet; and what is learnt relies only
- * on moved code of the start. */
-static uintptr_t lead(const struct emit_calls *c, uintptr_t target)
+int change_calls(struct emit_calls *c, int apart)
 {
-    uintptr_t moved = c->image->watch ? 0 : rimf_moved_to(c->image, target);
-
-    return moved ? moved : target;
-}
-
-/* The calls of code that just moved were already made as wanted. */
-static int leave_out_moved(struct changing *c, size_t made)
-{
-    struct emit_calls *e = &c->c;
-    const struct analysis *s = rimf_analysis_units(e->image, e->object);
-    const struct moved_code *moved = e->image->moved;
-    size_t n = 0, unit = 0;
-
-    c->left = s ? rimf_heap_alloc(&e->image->heap, e->n_calls * sizeof *c->left) : NULL;
-    for (size_t i = 0; c->left && i < e->n_calls; i++) {
-        uint32_t address = e->calls[i].address;
-        const struct moved_fragment *fragment = moved_fragment_at(moved, e->object, e->object->view.bias + address);
-
-        while (address - s->units[unit].start >= s->units[unit].size)
-            unit++; /* the reader checked that there is one */
-        if (!fragment || (size_t)(fragment - moved->list) < made || s->units[unit].reason != ANALYSIS_PROVEN)
-            c->left[n++] = e->calls[i];
-    }
-    e->calls = c->left;
-    e->n_calls = n;
-    return c->left ? 0 : -ENOMEM;
-}
-
-/* Finds the calls to change, and allocates memory for them. */
-static int prepare(struct changing *c, size_t made, const char **why)
-{
-    struct emit_calls *e = &c->c;
-    const struct analysis *s = rimf_analysis_calls(e->image, e->object, why);
+    struct changing all = {.c = c};
     int error;
 
-    if (!s)
-        return -ENODATA;
-    e->calls = s->calls;
-    e->n_calls = s->n_calls;
-    error = rimf_has_moved(e->image, e->object) ? leave_out_moved(c, made) : 0;
-    if (!error && !e->n_calls && c->left)
-        return -ENODATA;
-    if (!error)
-        error = emit_calls_open(e, 0, why);
-    c->words = rimf_heap_alloc(&e->image->heap, (most_words(c) + 1) * sizeof *c->words);
-    return error != -ENOMEM && c->words ? error
-           : rimf_fail(e->image, ENOMEM, "out of memory for the calls of %s", e->object->public.name);
-}
-
-/* Changes them together, if possible. */
-int rimf_calls_change(struct mvld_image *image, struct rimf_object *object, size_t made, const char **why)
-{
-    struct changing c = {.c = {.image = image, .object = object, .lead = lead}};
-    int result = prepare(&c, made, why);
-
-    if (!result) {
-        choose(&c);
-        if (c.left || holds_us(&object->public) || (c.n_words && commit(image, &c)))
-            result = change_patches(&c.c);
-        emit_count(&c.c, c.pages);
-    }
-    emit_calls_close(&c.c);
-    rimf_heap_release(&image->heap, c.words);
-    rimf_heap_release(&image->heap, c.left);
-    return result;
+    all.words = rimf_heap_alloc(&c->image->heap, (most_words(&all) + 1) * sizeof *all.words);
+    if (!all.words)
+        return rimf_fail(c->image, ENOMEM, "out of memory for the calls of %s", c->object->public.name);
+    choose(&all);
+    error = apart || holds_us(&c->object->public) || (all.n_words && commit(&all)) ? change_patches(c) : 0;
+    emit_count(c, all.pages);
+    rimf_heap_release(&c->image->heap, all.words);
+    return error;
 }

@@ -66,9 +66,62 @@ static void say_left(const struct mvld_image *image, const struct rimf_object *o
 
 /* ---- calls ------------------------------------------------------------------------------------- */
 
-/* In moved fragments, those from number `made` of the list on already have their calls. */
+/* While a snapshot is made that has its originals changed, nothing has moved yet, and what is learnt relies on no
+ * moved code but that of the start. */
+static uintptr_t lead(const struct emit_calls *c, uintptr_t target)
+{
+    uintptr_t moved = c->image->watch ? 0 : rimf_moved_to(c->image, target);
+
+    return moved ? moved : target;
+}
+
+/* Calls of pieces of moved code from number `made` of the list on were made what is wanted as these moved: the
+ * others, which are counted in *n.  NULL: no memory. */
+static struct analysis_call *without_moved(const struct emit_calls *c, size_t made, size_t *n)
+{
+    const struct analysis *s = rimf_analysis_units(c->image, c->object);
+    const struct moved_code *moved = c->image->moved;
+    struct analysis_call *left = s ? rimf_heap_alloc(&c->image->heap, c->n_calls * sizeof *left) : NULL;
+    size_t unit = 0;
+
+    *n = 0;
+    for (size_t i = 0; left && i < c->n_calls; i++) {
+        uint32_t address = c->calls[i].address;
+        const struct moved_fragment *fragment = moved_fragment_at(moved, c->object, c->object->view.bias + address);
+
+        while (address - s->units[unit].start >= s->units[unit].size)
+            unit++; /* the reader saw to it that there is one */
+        if (!fragment || (size_t)(fragment - moved->list) < made || s->units[unit].reason != ANALYSIS_PROVEN)
+            left[(*n)++] = c->calls[i];
+    }
+    return left;
+}
+
+/* The object's calls, and where they are wanted.  0; -ENODATA with a sentence in *why, or NULL: none of its calls is
+ * left; or another negative errno with one. */
+static int open_calls(struct emit_calls *c, size_t made, struct analysis_call **left, const char **why)
+{
+    const struct analysis *s = rimf_analysis_calls(c->image, c->object, why);
+    int error = 0;
+
+    if (!s)
+        return -ENODATA;
+    c->calls = s->calls;
+    c->n_calls = s->n_calls;
+    if (rimf_has_moved(c->image, c->object)) {
+        c->calls = *left = without_moved(c, made, &c->n_calls);
+        error = !*left ? -ENOMEM : !c->n_calls ? -ENODATA : 0;
+    }
+    if (!error)
+        error = emit_calls_open(c, 0, why);
+    return error != -ENOMEM ? error
+           : rimf_fail(c->image, ENOMEM, "out of memory for the calls of %s", c->object->public.name);
+}
+
 static int emit_in_place(struct mvld_image *image, struct rimf_object *object, size_t made)
 {
+    struct emit_calls c = {.image = image, .object = object, .lead = lead};
+    struct analysis_call *left = NULL;
     const char *why = object->public.why;
     int error;
 
@@ -78,13 +131,15 @@ static int emit_in_place(struct mvld_image *image, struct rimf_object *object, s
         say_left(image, object, "%s: %s: left: %s", why);
         return 0;
     }
-    error = rimf_calls_change(image, object, made, &why);
-    if (error == -ENODATA && !why)
-        return 0; /* all code with calls moved */
-    if (error == -ENODATA)
+    error = open_calls(&c, made, &left, &why);
+    if (!error)
+        error = change_calls(&c, left != NULL);
+    else if (error == -ENODATA && why)
         say_left(image, object, "%s: no analysis of %s: %s: run mvld analyze", why);
-    else
+    if (error != -ENODATA)
         add_up(image, object, 0);
+    emit_calls_close(&c);
+    rimf_heap_release(&image->heap, left);
     return error == -ENODATA ? 0 : error;
 }
 
@@ -107,9 +162,12 @@ static void end_edits(struct mvld_image *image)
     const struct rimf_table *table = rimf_table_enter(image);
     struct rimf_edit_report **at = &image->reports, *own = NULL;
 
-    for (size_t i = 0; i < table->n_objects; i++)
+    for (size_t i = 0; i < table->n_objects; i++) {
+        if (table->objects[i]->domain_by != image->unfinished)
+            table->objects[i]->domain_by = NULL;
         for (struct rimf_edit *edit = rimf_edits_of(image, table->objects[i]); edit; edit = rimf_edit_behind(image, edit))
             edit->report = NULL;
+    }
     rimf_table_leave(image);
     while (*at) {
         struct rimf_edit_report *next = (*at)->next;

@@ -33,6 +33,8 @@ struct rimf_restored rimf_calls_restore(struct mvld_image *);
 /* realise/added.c: announces added code by name and unwind table; or with `failed` does not.  0, or negative
  * errno with a sentence. */
 int rimf_added_realise(struct mvld_image *, int failed);
+/* Sections that a pass added can go while nothing leads there. */
+int rimf_section_remove(const struct mvld_context *, const struct mvld_section *);
 void *rimf_code_add(const struct mvld_context *, size_t size, const struct mvld_new_function *, size_t n, uint32_t names);
 
 /* Bits of mvld_context.matched: whether setting_symbol found something, for the first settings; others are

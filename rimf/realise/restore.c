@@ -14,7 +14,7 @@
  *
  * The entry is found by its code: whatever jumps through the slot is one, anywhere in the object.
  */
-#include "rimf/realise/changes.h"
+#include "rimf/emit/calls.h"
 #include "rimf/realise/realise.h"
 
 #include "rimf/base/base.h"

@@ -92,25 +92,15 @@ long apply_open(struct applying *a, uint32_t number)
 /* The kernel checks what may forbid it (no-exec mounts, security modules) before it removes the old mapping. */
 int apply_texts(struct applying *a, uint32_t number, int fd)
 {
-    const struct manifest_laid *laid = &a->file->laid;
     struct rimf_object *object = a->objects[number];
-    uint32_t n;
+    uint32_t n, laid = 0;
+    const struct manifest_text *text = manifest_texts_of(a->m, number, &n);
+    int error = manifest_lay_over(a->file, a->image->sys, object->public.bias, text, n, fd, &laid);
 
-    for (const struct manifest_text *text = manifest_texts_of(a->m, number, &n); n--; text++) {
-        uint32_t index = (uint32_t)(text - a->m->texts);
-        long at;
-
-        if (index >= laid->first_text && index < laid->end_text)
-            continue;
-        at = overlay_map_text(a->image->sys, object->public.bias, text, fd);
-        if (sys_failed(at)) {
-            apply_refuse(a, object, "its overlay cannot be mapped");
-            return (int)at;
-        }
-        overlay_want_large(a->image->sys, a->image->filtered, (uintptr_t)at, text->size);
-        a->mapped++;
-        object->code_known = 1; /* it was when this was written */
-        object->calls_direct = 1; /* perhaps */
-    }
-    return 0;
+    if (error)
+        apply_refuse(a, object, "its overlay cannot be mapped");
+    if (laid) /* it was the file's when this was written; and calls are, perhaps */
+        object->code_known = object->calls_direct = 1;
+    a->mapped += laid;
+    return error;
 }

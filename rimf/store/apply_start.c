@@ -12,15 +12,12 @@
 
 /* ---- comparing --------------------------------------------------------------- */
 
-/* Returns 1 if the object has its recorded distance from the first placed one, and did before relocation. */
+/* Returns 1 if the object has its recorded distance from the first placed one. */
 static int is_in_place(struct applying *a, uint32_t i)
 {
-    const uintptr_t *biases = a->file->laid.biases;
     const struct manifest_object *entry = &a->m->objects[i];
     uintptr_t bias = a->objects[i]->public.bias;
 
-    if (biases && biases[i] != bias)
-        return 0;
     if (entry->flags & MANIFEST_UNPLACED)
         return 1;
     if (!a->base)
@@ -28,24 +25,28 @@ static int is_in_place(struct applying *a, uint32_t i)
     return (int64_t)(bias - a->base) == entry->distance;
 }
 
+static int compare_object(struct applying *a, uint32_t i)
+{
+    const struct rimf_object *object = a->objects[i];
+    const uintptr_t *biases = a->file->laid.biases;
+
+    if (object->public.flags & MVLD_OBJECT_VDSO)
+        return a->m->objects[i].file.inode ? apply_refuse(a, object, "another object stood here") : 0;
+    /* Objects that were compared before relocation are still mapped there. */
+    if (!biases && apply_compare_file(a, i))
+        return -ESTALE;
+    if ((biases && biases[i] != object->public.bias) || !is_in_place(a, i))
+        return apply_refuse(a, object, "it lies elsewhere");
+    return apply_compare_texts(a, i);
+}
+
 static int compare_objects(struct applying *a, uint32_t n_objects)
 {
     uint32_t n = a->m->header->n_objects;
 
-    for (uint32_t i = 0; i < n && i < n_objects; i++) {
-        const struct rimf_object *object = a->objects[i];
-
-        if (object->public.flags & MVLD_OBJECT_VDSO) {
-            if (a->m->objects[i].file.inode)
-                return apply_refuse(a, object, "another object stood here");
-        } else if (apply_compare_file(a, i)) {
+    for (uint32_t i = 0; i < n && i < n_objects; i++)
+        if (compare_object(a, i))
             return -ESTALE;
-        } else if (!is_in_place(a, i)) {
-            return apply_refuse(a, object, "it lies elsewhere");
-        }
-        if (apply_compare_texts(a, i))
-            return -ESTALE;
-    }
     return n_objects == n ? 0 : apply_refuse(a, NULL, "more objects, or fewer, are loaded");
 }
 

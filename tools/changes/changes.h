@@ -67,9 +67,12 @@ int changes_lock(const char *path, const char *subcommand, int make, const char 
 const char *changes_add(const char *path, const struct change *);
 const char *changes_remove(const char *path, const struct change *);
 
-/* With the lock held; undo.c: reverts one change, on the machine whose root folder is `root`, and
- * removes its row if the change does not exist any more.  NULL: the file is restored, or others had
- * changed it before.  Otherwise a sentence: the error, or how the file differs from before. */
+/* With the lock: the record goes, and its folder, when nothing else is in it. */
+void changes_end(const char *path);
+
+/* With the lock; undo.c: takes one change back, on the machine whose root folder is `root`, and removes its row from the record
+ * when the change is no longer there.  NULL: the file is what it was, or was changed by others before.  Else a
+ * sentence: what went wrong, or in what the file differs from before. */
 const char *change_undo(const char *record, const char *root, const struct change *);
 
 /* undo.c: returns 1 if the file still has the change, or the row is of an unknown kind. */

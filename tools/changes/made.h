@@ -18,7 +18,7 @@ int made_stands(const char *path, const char *sum);
 /* NULL: removed.  Otherwise the error. */
 const char *made_remove(const char *path, const char *sum);
 
-/* Removes the folder of this file, if it is empty. */
-void made_remove_folder(const char *path);
+/* The folder of this file goes, if nothing is in it.  1: it is gone. */
+int made_remove_folder(const char *path);
 
 #endif

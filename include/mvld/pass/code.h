@@ -31,7 +31,7 @@ enum mvld_proof {
 
 struct mvld_function {
     const struct mvld_object *object;
-    const char *name;              /* a symbol at its entry, or NULL */
+    const char *name;              /* a symbol at its entry, or NULL; valid until the pass's function returns */
     uintptr_t entry, end;          /* [entry, end), as mapped originally */
     struct mvld_fragment fragment; /* the smallest fragment that it can move with; size 0: it cannot move */
     enum mvld_proof proof;
