@@ -73,8 +73,8 @@
 struct rimf_sys;
 
 #define ANALYSIS_MAGIC "MVLDside"
-#define ANALYSIS_VERSION 6u     /* of the format and of the proofs; another version is not read */
-#define ANALYSER_VERSION 11u   /* of `mvld analyze`; incremented when results change */
+#define ANALYSIS_VERSION 7u     /* of the format, and of what is proven; another one is not read */
+#define ANALYSER_VERSION 12u   /* of `mvld analyze`; counts up when results change */
 #define ANALYSIS_BUILD_ID_MAX 64u
 #define ANALYSIS_TABLES_MAX 32u
 #define ANALYSIS_SIZE_MAX (1ul << 30)
@@ -171,9 +171,12 @@ const char *analysis_reason_words(enum analysis_reason);
 enum analysis_unit_flags {
     ANALYSIS_DECODED = 1 << 0, /* with reason 0 and those behind LAST_UNDECODED */
     ANALYSIS_REACHED = 1 << 1, /* movable, and entered otherwise than by movable code */
-    ANALYSIS_HEAD = 1 << 2,    /* REACHED, and a jump may overwrite the first five bytes of the original,
-                                * behind an endbr64 */
-    ANALYSIS_JOINED = 1 << 3   /* with any reason: moves together with the next unit, if both move */
+    ANALYSIS_HEAD = 1 << 2,    /* REACHED, and a jump may be written over its first five
+                               * bytes of the original, those behind an endbr64 */
+    ANALYSIS_JOINED = 1 << 3,  /* of any reason: moves as far as the next unit, if
+                               * both move */
+    ANALYSIS_HELD = 1 << 4     /* movable, and its address may be held, or a place in it entered, by what
+                               * no table lists */
 };
 
 struct analysis_unit {

@@ -38,11 +38,11 @@ struct unit {
     uint8_t reason; /* enum analysis_reason */
     uint8_t falls;  /* control can run off its end */
     uint8_t jumps;  /* it has an indirect jump */
-    uint8_t called; /* its last instruction is a call; 2: a system call */
-    uint8_t reached, head; /* as the flags of analysis_unit */
-    uint8_t followed;      /* the callees of its original are reached */
-    uint8_t joined;        /* it moves together with the next unit */
-    uint8_t dispatches;    /* its uses of addresses of tables are known */
+    uint8_t called; /* its last instruction is a call; 2: of the system */
+    uint8_t reached, head, held; /* as the flags of analysis_unit */
+    uint8_t followed;      /* what its original calls is reached */
+    uint8_t joined;        /* it moves as far as the next unit */
+    uint8_t dispatches;    /* how it uses the addresses of tables is known */
     uint64_t spoils;       /* table_bit of tables that it uses otherwise */
     uint8_t kept;          /* its canonical address stays the original, although it may move */
 };

@@ -197,6 +197,10 @@ void rimf_image_close_analyses(struct mvld_image *image)
         object->analysis = NULL;
     }
     rimf_table_leave(image);
+    rimf_heap_release(&image->heap, image->removals.list);
+    rimf_address_set_clear(&image->removals.entries, &image->heap);
+    image->removals = (struct rimf_removals){.n = 0};
+    rimf_address_set_clear(&image->bound.set, &image->heap);
 }
 
 const struct analysis *rimf_analysis_calls(struct mvld_image *image, struct rimf_object *object,

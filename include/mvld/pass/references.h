@@ -35,7 +35,8 @@ enum mvld_reference_kind {
     MVLD_REFERENCE_CALL_SLOT,    /* ff 15 rel32  call *slot(%rip) */
     MVLD_REFERENCE_JUMP_SLOT,    /* ff 25 rel32  jmp  *slot(%rip) */
     MVLD_REFERENCE_CALL_SINGLE,  /* e8 rel32     call of a function of the same object that is one instruction
-                                  * and a return; `slot` is 0 */
+                                  * and a return; `slot` is 0, and `target` where that instruction has replaced the
+                                  * call */
     /* Inside the object, from movable code; `site` as above. */
     MVLD_REFERENCE_CALL, /* e8 rel32             call of other code */
     MVLD_REFERENCE_JUMP, /* e9, 0f 8x rel32      jump to other code, possibly of the same function */
