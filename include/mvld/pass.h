@@ -403,15 +403,16 @@ struct mvld_api {
      * is attached; -EEXIST: a splice beside it replaces it; -E2BIG, -ENOMEM. */
     int (*code_splice)(const struct mvld_context *, uintptr_t address, mvld_splice_code *code, void *cookie);
 
-    /* The function becomes traps: who calls it all the same gets a sentence on standard error, where there is room
-     * for one, and SIGILL or SIGTRAP.  Declared: made behind the last pass, also of code that moves, all of the pass
-     * or none.  Functions that lead to each other go together: when the pass has returned 0, what stays must lead to
-     * none of those that go, nor run into one (`fragment` tells which do); else the pass fails, with a sentence that
-     * names one.  `flags`: MVLD_REMOVE_EXPORTED.  A snapshot holds it.  For the thread that loads, inside run.
-     * 0, or with a sentence that names object and place: -EPERM: another stage; -EINVAL: no function, or no such
-     * flag; -ENODATA: it is not proven (MVLD_PROOF_MOVABLE); -ENOTSUP: an object that must not be changed, or a
-     * snapshot that could not hold it; -EBUSY: its address may be held, it is exported or bound (MVLD_FUNCTION_*), or
-     * code of its object has run; -EEXIST: twice; -ENOMEM. */
+    /* Turns the function into traps: a call of it writes a sentence to standard error, if it fits, and raises
+     * SIGILL or SIGTRAP.  Declared: made after the last pass, also in code that moves, all of the pass or
+     * none.  Functions that refer to each other are removed together: when the pass has returned 0, remaining
+     * code must not refer to removed functions, nor run into one (`fragment` tells which do); otherwise the
+     * pass fails, with a sentence that names one.  `flags`: MVLD_REMOVE_EXPORTED.  A snapshot holds it.  For
+     * the thread that loads, inside run.  Returns 0, or an error with a sentence that names object and place:
+     * -EPERM: another stage; -EINVAL: no function, or no such flag; -ENODATA: not proven
+     * (MVLD_PROOF_MOVABLE); -ENOTSUP: an object that must not be changed, or a snapshot that cannot hold it;
+     * -EBUSY: its address may be held, it is exported or bound (MVLD_FUNCTION_*), or code of its object has
+     * run; -EEXIST: declared twice; -ENOMEM. */
     int (*code_remove)(const struct mvld_context *, const struct mvld_function *, uint32_t flags);
 
     /* ---- New code and data ----------------------------------------------------- */
@@ -424,10 +425,10 @@ struct mvld_api {
      * size is 0 or above MVLD_SECTION_MAX, there are MVLD_SECTIONS_MAX sections, another stage, or a snapshot
      * is being made. */
     void *(*section_add)(const struct mvld_context *, enum mvld_section_kind, size_t size);
-    /* One that this pass added in the same call of `run`, and that nothing leads to: its memory is given back.
-     * 0, or with a sentence: -EPERM: another stage; -EINVAL: no section that a pass added, or one of code_add;
-     * -EBUSY: another pass added it, which the sentence names, or it is executed by now, or a reference is wanted
-     * there. */
+    /* Frees a section that this pass added in the same call of `run`, and that nothing refers to.  Returns 0,
+     * or an error with a sentence: -EPERM: another stage; -EINVAL: no added section, or one of code_add;
+     * -EBUSY: another pass added it, which the sentence names, or it is already executable, or a reference to
+     * it is wanted. */
     int (*section_remove)(const struct mvld_context *, const struct mvld_section *);
 
     /* Adds a section of code like section_add, whose functions have names (MVLD_NAMES_*) and unwind tables:

@@ -175,8 +175,8 @@ enum analysis_unit_flags {
                                * bytes of the original, those behind an endbr64 */
     ANALYSIS_JOINED = 1 << 3,  /* of any reason: moves as far as the next unit, if
                                * both move */
-    ANALYSIS_HELD = 1 << 4     /* movable, and its address may be held, or a place in it entered, by what
-                               * no table lists */
+    ANALYSIS_HELD = 1 << 4     /* movable, and its address may be held, or a place in it entered, by what no
+                                * table lists */
 };
 
 struct analysis_unit {

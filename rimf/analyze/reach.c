@@ -53,7 +53,7 @@ static void note_reached(struct analyser *a, uint64_t target)
         u->reached = 1;
 }
 
-/* Somebody leads there of whom the analysis does not tell. */
+/* Records a target of something that the analysis does not list. */
 static void note_held(struct analyser *a, uint64_t target)
 {
     struct unit *u = unit_at(a, target);
@@ -169,7 +169,7 @@ static uint64_t next_table(const struct analyser *a, uint32_t table)
     return next < a->candidates.n ? candidates[next] : UINT64_MAX;
 }
 
-/* Entries that lead out of the unit which takes the address are of a table that others may use. */
+/* Entries whose targets are outside the unit that takes the address are of a table that others may use. */
 static void follow_table(struct analyser *a, const struct taken *by, uint32_t table, uint32_t base, uint64_t *budget)
 {
     const struct unit *own = by->unit == UINT32_MAX ? NULL : &units_of(a)[by->unit];

@@ -27,7 +27,7 @@ struct rimf_patcher; /* rimf/patch/patch.c */
 struct moved_code;  /* rimf/moved/moved.h */
 
 #define OBJECT_PATCHED 1 /* a pass changed its code, byte by byte */
-#define OBJECT_SPLICED 2 /* code runs in front of instructions of it (code/splice.c) */
+#define OBJECT_SPLICED 2 /* splices: code of passes runs before its instructions (code/splice.c) */
 #define OBJECT_REMOVED 4 /* functions of it were removed (code/remove.c) */
 
 struct rimf_object {
@@ -145,7 +145,7 @@ struct new_section {
 struct rimf_removal {
     const struct mvld_context *ctx;
     struct rimf_object *object;
-    uintptr_t start; /* where it was mapped */
+    uintptr_t start; /* its original address */
     size_t size;
     int is_made;
 };
@@ -260,13 +260,13 @@ static inline const struct rimf_object *rimf_object_of(const struct mvld_object 
     return (const struct rimf_object *)public;
 }
 
-/* A pass removes the function that begins there. */
+/* Returns 1 if a pass removes the function at this address. */
 static inline int rimf_is_removed(const struct mvld_image *image, uintptr_t entry)
 {
     return rimf_address_set_find(&image->removals.entries, entry) != NULL;
 }
 
-/* What a pass hands over may be NULL, or zeros.  Every object has a name. */
+/* A pass may give NULL, or a struct of zeros.  Every object has a name. */
 static inline int rimf_is_object(const struct mvld_object *public)
 {
     return public && public->name;
@@ -376,9 +376,9 @@ int rimf_section_set_pages(struct mvld_image *, const struct mvld_section *, enu
 
 int rimf_section_protect(const struct mvld_context *, const struct mvld_section *, uint32_t prot, int key);
 long rimf_key_add(const struct mvld_context *);
-/* Those of this pass are not wanted. */
+/* Drops those of this pass. */
 void rimf_protections_forget(struct mvld_image *, const struct mvld_context *);
-/* They are made, when no pass runs any more.  NULL; or *error, with a sentence, and whose one is not. */
+/* Makes them, after the last pass.  NULL; or *error, with a sentence, and the pass whose one failed. */
 const struct mvld_context *rimf_protections_emit(struct mvld_image *, int *error);
 
 void *rimf_section_add(const struct mvld_context *, enum mvld_section_kind, size_t size);
