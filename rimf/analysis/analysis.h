@@ -44,6 +44,11 @@
  * must be right: the first five bytes of the original, behind an endbr64 if there is one, may be
  * overwritten, since nothing in originals points behind the first of them.
  *
+ * REMOVAL.  HELD: a unit is referred to by something that no table lists: pointers, entry points, code that stays
+ * or is not understood, entries of tables that others use.  It must be right.  A unit without it is referred to
+ * only by the references, branches and calls listed here, by units joined with it, and by names of the dynamic
+ * symbol table.
+ *
  * DISTANCES.  Movable units of one object may move by different distances.  JOINED: a unit and the next one
  * in the table must not: control falls from one into the other, a branch of one byte crosses, or an
  * exception of one lands in the other.  If units move by different distances, the displacements in
@@ -173,8 +178,7 @@ enum analysis_unit_flags {
     ANALYSIS_REACHED = 1 << 1, /* movable, and entered otherwise than by movable code */
     ANALYSIS_HEAD = 1 << 2,    /* REACHED, and a jump may be written over its first five
                                * bytes of the original, those behind an endbr64 */
-    ANALYSIS_JOINED = 1 << 3,  /* of any reason: moves as far as the next unit, if
-                               * both move */
+    ANALYSIS_JOINED = 1 << 3,  /* with any reason: moves together with the next unit, if both move */
     ANALYSIS_HELD = 1 << 4     /* movable, and its address may be held, or a place in it entered, by what no
                                 * table lists */
 };

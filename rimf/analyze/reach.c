@@ -20,6 +20,10 @@
  * - Return addresses of calls that a head would cover.
  *
  * Too many targets cost a head, or add a jump that is not needed.
+ *
+ * HELD is the part of REACHED without symbols and movable code: the unit's address may be anywhere, and any place
+ * in it may be entered.  A unit without HELD is referred to only by what the analysis lists, and by names of the
+ * dynamic symbol table.
  */
 #include "rimf/analyze/analyser.h"
 
