@@ -120,29 +120,30 @@ struct attach_thread {
     int is_stopped, signal;
     struct user_regs_struct registers;
 };
-/* All other threads are stopped, within so many milliseconds.  0; or -1, and none is. */
+/* Stops all other threads, within so many milliseconds.  0; or -1, and none is stopped. */
 int attach_stop_others(struct attach *, unsigned milliseconds);
 void attach_let_go(struct attach *);
-/* A thread that stands there, or 0. */
+/* The first thread in such a range, or 0. */
 struct attach_range {
     uint64_t start, size;
-    int returns; /* also who returns there; and whoever stands there can go on, a few instructions */
+    int returns; /* also threads that return there; and a thread in it may leave after a few
+                  * instructions */
 };
-/* Lets threads that stand in such a range go on until they do not: they run alone. */
+/* Runs threads in such a range until they have left it: only they run. */
 void attach_step_out(struct attach *, const struct attach_range *, size_t n);
 pid_t attach_stands_in(const struct attach *, const struct attach_range *, size_t n);
 
 /* ---- call.c */
-#define ATTACH_ROOM (4u << 20) /* bytes for arguments and answers; memory that is not touched costs nothing */
+#define ATTACH_ROOM (4u << 20) /* bytes for arguments and answers; untouched memory costs nothing */
 int attach_begin(struct attach *, unsigned milliseconds);
-/* Where `what` lies in the process now, in the room for arguments; 0: no room, or error. */
+/* Copies `what` into the process, and returns its address; 0: no space, or an error. */
 uint64_t attach_put(struct attach *, const void *what, size_t size);
 /* Calls it with up to six arguments.  0, or -1. */
 int attach_call(struct attach *, uint64_t function, const uint64_t *arguments, size_t n, uint64_t *result);
-/* The thread makes this system call; the result as the kernel has it.  0, or -1. */
+/* Makes the thread execute this system call; the kernel's result.  0, or -1. */
 int attach_system_call(struct attach *, long number, const uint64_t arguments[6], uint64_t *result);
-uint64_t attach_room(const struct attach *, size_t *size); /* what is left of the room */
-/* Gives the thread back.  0, or -1. */
+uint64_t attach_room(const struct attach *, size_t *size); /* the remaining space */
+/* Restores and resumes the thread.  0, or -1. */
 int attach_end(struct attach *);
 
 #endif
