@@ -403,15 +403,16 @@ struct mvld_api {
      * is attached; -EEXIST: a splice beside it replaces it; -E2BIG, -ENOMEM. */
     int (*code_splice)(const struct mvld_context *, uintptr_t address, mvld_splice_code *code, void *cookie);
 
-    /* The function becomes traps: who calls it all the same gets a sentence on standard error, where there is room
-     * for one, and SIGILL or SIGTRAP.  Declared: made behind the last pass, also of code that moves, all of the pass
-     * or none.  Functions that lead to each other go together: when the pass has returned 0, what stays must lead to
-     * none of those that go, nor run into one (`fragment` tells which do); else the pass fails, with a sentence that
-     * names one.  `flags`: MVLD_REMOVE_EXPORTED.  A snapshot holds it.  For the thread that loads, inside run.
-     * 0, or with a sentence that names object and place: -EPERM: another stage; -EINVAL: no function, or no such
-     * flag; -ENODATA: it is not proven (MVLD_PROOF_MOVABLE); -ENOTSUP: an object that must not be changed, or a
-     * snapshot that could not hold it; -EBUSY: its address may be held, it is exported or bound (MVLD_FUNCTION_*), or
-     * code of its object has run; -EEXIST: twice; -ENOMEM. */
+    /* Turns the function into traps: a call of it writes a sentence to standard error, if it fits, and raises
+     * SIGILL or SIGTRAP.  Declared: made after the last pass, also in code that moves, all of the pass or
+     * none.  Functions that refer to each other are removed together: when the pass has returned 0, remaining
+     * code must not refer to removed functions, nor run into one (`fragment` tells which do); otherwise the
+     * pass fails, with a sentence that names one.  `flags`: MVLD_REMOVE_EXPORTED.  A snapshot holds it.  For
+     * the thread that loads, inside run.  Returns 0, or an error with a sentence that names object and place:
+     * -EPERM: another stage; -EINVAL: no function, or no such flag; -ENODATA: not proven
+     * (MVLD_PROOF_MOVABLE); -ENOTSUP: an object that must not be changed, or a snapshot that cannot hold it;
+     * -EBUSY: its address may be held, it is exported or bound (MVLD_FUNCTION_*), or code of its object has
+     * run; -EEXIST: declared twice; -ENOMEM. */
     int (*code_remove)(const struct mvld_context *, const struct mvld_function *, uint32_t flags);
 
     /* ---- New code and data ----------------------------------------------------- */
