@@ -74,12 +74,6 @@ long rimf_object_protect(const struct mvld_image *image, const struct rimf_objec
 
 /* ---- those that passes add ------------------------------------------------------------- */
 
-struct new_section {
-    struct new_section *next;
-    const struct mvld_context *owner;
-    struct mvld_section public;
-};
-
 void rimf_image_set_room(struct mvld_image *image, long (*room)(void *cookie, size_t size), void *cookie)
 {
     image->room = room;
