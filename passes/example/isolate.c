@@ -116,9 +116,9 @@ static const char *rule(const struct mvld_context *ctx, const struct mvld_object
 {
     size_t i = gate_of(bound->found);
 
-    (void)ctx, (void)object;
-    *target = i == domain.n_gates ? 0 : (uintptr_t)&domain.gates[i];
-    return *target ? NULL : "it leads to no gate";
+    *target = i < domain.n_gates ? (uintptr_t)&domain.gates[i] /* or the slot leads there by now */
+              : bound->found - (uintptr_t)domain.gates < domain.n_gates * sizeof pattern ? bound->found : 0;
+    return (void)ctx, (void)object, *target ? NULL : "it leads to no gate";
 }
 
 static int make_gates(const struct mvld_context *ctx)

@@ -155,6 +155,15 @@ int rimf_new_section_holds(const struct mvld_context *ctx, enum mvld_section_kin
     return section != NULL;
 }
 
+int rimf_is_new_code(const struct mvld_image *image, uintptr_t address)
+{
+    const struct new_section *section = image->new_sections;
+
+    while (section && !(section->public.prot & PROT_EXEC && holds(&section->public, address)))
+        section = section->next;
+    return section != NULL;
+}
+
 int rimf_new_sections_seal(struct mvld_image *image, const struct mvld_context *ctx)
 {
     for (struct new_section *section = image->new_sections; section; section = section->next) {
