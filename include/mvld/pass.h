@@ -419,7 +419,10 @@ struct mvld_api {
      * until end.  Protections afterwards are what they were before; no page is
      * ever writable and executable.  An object whose code is changed inside run is not moved
      * by a pass behind it.  Code that moved is changed where it runs, and where it was mapped if it runs
-     * there, too, in the same batch (moved_find), or not at all. */
+     * there, too, in the same batch (moved_find), or not at all.
+     * Outside of the pass's functions nobody may unmap, while a commit goes on, an object that it changes: the
+     * process would end as if the program had written there.  `removed` comes behind dlclose, which is too late.
+     * Who commits from a thread holds the objects, as the pass's library can (dlopen with RTLD_NOLOAD). */
     struct mvld_batch *(*patch_begin)(struct mvld_image *);
     int (*patch_add)(struct mvld_batch *, uintptr_t address, const void *expect,
                      const void *replace, size_t length);
