@@ -450,7 +450,11 @@ struct mvld_api {
      * changed.  The batch is readable until patch_end.  A commit restores protections; no page is ever writable
      * and executable.  A later pass does not move an object whose code is patched inside run.  Moved code must
      * be patched where it runs, and also where it was mapped if the original runs, too, in the same batch
-     * (moved_find); otherwise it is refused. */
+     * (moved_find); otherwise it is refused.
+     *
+     * Outside of the pass's functions, no object may be unmapped while a commit changes it: the process would end as
+     * if the program had written there.  `removed` is called after dlclose, which is too late.  A thread that commits
+     * holds the objects, as the pass's library can (dlopen with RTLD_NOLOAD). */
     struct mvld_batch *(*patch_begin)(struct mvld_image *);
     int (*patch_add)(struct mvld_batch *, uintptr_t address, const void *expect,
                      const void *replace, size_t length);

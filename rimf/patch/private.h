@@ -142,13 +142,9 @@ static inline __attribute__((always_inline)) struct mvld_patch *patch_nth(const 
     return &b->patches[b->order ? b->order[i] : i];
 }
 
-<<<<<<< HEAD
 /* Of a batch, or of none. */
 void patch_release(const struct rimf_patch_host *, struct mvld_batch *);
-/* A longer array with the same head, or NULL.  The old one is released. */
-=======
 /* A longer array with the same elements, or NULL.  The old one is released. */
->>>>>>> w-words
 void *patch_longer(const struct rimf_patch_host *, void *old, size_t n, size_t size,
                    size_t *capacity);
 /* Sorts: 0, -ENOMEM. */
@@ -167,13 +163,8 @@ int patch_place(struct mvld_batch *, uintptr_t start, uintptr_t end, struct mvld
 struct patch_run *patch_run_add(struct mvld_batch *);
 /* Expands the words to patches: 0, or why one is wrong. */
 int patch_words_expand(struct mvld_batch *);
-<<<<<<< HEAD
-/* 0: all words can be written at once, their runs are made, and *n is how many change
- * something.  Negative: patch_words_expand is to be tried.  (patch/words.c) */
-=======
 /* 0: all words can be written at once, their runs are made, and *n is the number of those that change
- * something.  Negative: try patch_words_expand.  (patch_words.c) */
->>>>>>> w-words
+ * something.  Negative: try patch_words_expand.  (patch/words.c) */
 int patch_words_verify(struct mvld_batch *, size_t *n);
 /* Writes patches and words whose runs were made: as `apply` of struct patch_method. */
 int patch_mprotect_runs(struct mvld_batch *);
@@ -273,11 +264,7 @@ struct patch_siginfo { /* the head of siginfo_t */
     int32_t signal, error, code;
 };
 
-<<<<<<< HEAD
-/* Where a handler returns to (patch/process.c). */
-=======
-/* The return address of a handler (patch/int3.c). */
->>>>>>> w-words
+/* The return address of a handler (patch/process.c). */
 void patch_restorer(void);
 /* Whether it is the handler of patch/crash.c, which runs none of the program's code. */
 int patch_is_crash_handler(const void *handler);
@@ -309,11 +296,7 @@ int patch_sync_cores(struct rimf_patcher *);
 
 /* Length of the first instruction, 0: unknown, or longer than `room`. */
 size_t patch_instruction(const uint8_t *code, size_t room);
-<<<<<<< HEAD
-/* 1: nobody can stand between these bytes (patch/insn.c). */
-=======
-/* Returns 1 if no thread can stand between these bytes (patch_insn.c). */
->>>>>>> w-words
+/* Returns 1 if no thread can stand between these bytes (patch/insn.c). */
 int patch_one_instruction(const uint8_t *code, size_t length);
 
 /* The threads' state in /proc (patch/threads.c). */

@@ -108,7 +108,6 @@ int patch_holds(const struct mvld_patch *patch, const uint8_t *bytes)
     return patch_same((const void *)patch->address, bytes, patch->length);
 }
 
-<<<<<<< HEAD
 int patch_finish(struct mvld_batch *b, int err)
 {
     for (size_t i = 0; i < b->n; i++) {
@@ -121,11 +120,7 @@ int patch_finish(struct mvld_batch *b, int err)
     return 1;
 }
 
-/* What the last answers say of patches to come: [start, end) is executable code of
- * one segment and may be changed. */
-=======
 /* Records for later patches: [start, end) is executable code of one segment and may be changed. */
->>>>>>> w-words
 static void remember(const struct mvld_batch *b, const struct mvld_segment *segment,
                      struct patch_span *known)
 {
