@@ -304,7 +304,8 @@ void rimf_protections_forget(struct mvld_image *image, const struct mvld_context
 static int protect(struct mvld_image *image, const struct section_wanted *w)
 {
     const struct mvld_object *object = rimf_object_find(image, w->section->address);
-    const struct mvld_segment *segment = object ? elf_segment_at(&rimf_object_of(object)->view, w->section->address) : NULL;
+    const struct mvld_segment *segment =
+        object ? elf_segment_at(&rimf_object_of(object)->view, w->section->address) : NULL;
     long error = SYS6(image->sys, w->key < 0 ? SYS_mprotect : SYS_pkey_mprotect, w->section->address,
                       rimf_page_up(w->section->size), w->prot, w->key, 0, 0);
 

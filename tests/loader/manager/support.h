@@ -106,11 +106,6 @@ const char *rimf_image_running(const struct mvld_image *image)
     return NULL;
 }
 
-void rimf_file_close(struct mvld_image *image)
-{
-    (void)image;
-}
-
 int rimf_image_realise_symbols(struct mvld_image *image, const struct mvld_context *ctx, int failed)
 {
     (void)image;
