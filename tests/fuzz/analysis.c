@@ -55,7 +55,7 @@ static void look(const struct analysis *s)
         must(analysis_unit_at(s, s->units[i].start) == &s->units[i]);
         if (s->units[i].flags & ANALYSIS_HEAD)
             must(s->units[i].flags & ANALYSIS_REACHED && s->units[i].size >= ANALYSIS_HEAD_SIZE);
-        if (s->units[i].flags & ANALYSIS_REACHED)
+        if (s->units[i].flags & (ANALYSIS_REACHED | ANALYSIS_HELD))
             must(s->units[i].reason == ANALYSIS_PROVEN);
         last = (uint64_t)s->units[i].start + s->units[i].size;
     }
