@@ -10,7 +10,8 @@
  *     .Lmv_site7:                       so that one store can change them
  *         call    f
  *
- * and 3,,5 for the 6 bytes of `call *f@GOTPCREL(%rip)`.  After a tail call,
+ * and 3,,5 for the 6 bytes of `call *f@GOTPCREL(%rip)`. In a kernel cs prefixes (2e), which a
+ * call ignores, fill up instead of a NOP: an instruction less.  After a tail call,
  * `.org .Lmv_site7+5, 0xcc` fills what the assembler saved with a short jump.
  *
  * An entry
@@ -112,7 +113,8 @@ static void record_call(rtx_insn *insn)
     if (has_prefix_or_thunk(insn, t))
         return;
     std::string label = ".Lmv_site" + std::to_string(count++);
-    std::string align = t.through_got ? ".p2align 3,,5\n" : ".p2align 3,,4\n";
+    std::string fill = mv_is_kernel_model() ? "0x2e" : "";
+    std::string align = ".p2align 3," + fill + (t.through_got ? ",5\n" : ",4\n");
     raw_before(align + label + ":\n" + mv_callsite_text(label, decl, anchor(label)), insn);
     if (SIBLING_CALL_P(insn) && !t.through_got)
         raw_after("\t.org " + label + "+5, 0xcc", insn);

@@ -37,14 +37,14 @@ bool mv_is_large_model()
     return ix86_cmodel == CM_LARGE || ix86_cmodel == CM_LARGE_PIC;
 }
 
-static bool is_kernel_model()
+bool mv_is_kernel_model()
 {
     return ix86_cmodel == CM_KERNEL;
 }
 
 bool mv_is_init_code(tree fndecl)
 {
-    const char *name = is_kernel_model() ? DECL_SECTION_NAME(fndecl) : nullptr;
+    const char *name = mv_is_kernel_model() ? DECL_SECTION_NAME(fndecl) : nullptr;
     if (!name)
         return false;
     for (const char *prefix : {".init.", ".exit.", ".meminit.", ".memexit.", ".head."})
@@ -56,7 +56,7 @@ bool mv_is_init_code(tree fndecl)
 /* The head of a table's part for the section of `anchor`, which is discarded with that section. */
 static std::string push_table(const char *table, const std::string &anchor)
 {
-    if (is_kernel_model())
+    if (mv_is_kernel_model())
         return format("\t.pushsection multiverse_%s,\"a\",@progbits\n", table);
     return format("\t.pushsection multiverse_%s,\"ao?\",@progbits,", table) + anchor + "\n";
 }
@@ -93,7 +93,7 @@ static bool is_near(tree decl)
 {
     HOST_WIDE_INT offset;
     decl = mv_variable_of(decl, &offset);
-    if (is_kernel_model())
+    if (mv_is_kernel_model())
         return true;
     if (!targetm.binds_local_p(decl))
         return false;
@@ -329,7 +329,7 @@ static std::string note_text()
 static std::string defined_switch(varpool_node *node, tree sw)
 {
     std::string s = "\t.section multiverse_switches,\"a";
-    if (is_kernel_model())
+    if (mv_is_kernel_model())
         return s + "\",@progbits\n" + switch_text(sw, 4);
     tree group = node->get_comdat_group();
     if (group)
@@ -367,7 +367,7 @@ void mv_finish_unit()
     }
     if (!note_needed)
         return;
-    if (!is_kernel_model())
+    if (!mv_is_kernel_model())
         s += note_text();
     fputs(s.c_str(), asm_out_file);
 }

@@ -217,6 +217,7 @@ std::string mv_switches_text(const std::vector<tree> &switches, const std::strin
  * on -g. */
 std::string mv_label(const char *kind, tree decl);
 bool mv_is_large_model();
+bool mv_is_kernel_model();
 /* A function of a kernel's .init or .exit section, which is freed, or not mapped where it is
  * linked.  Its code is not changed; calls in it run the generic. */
 bool mv_is_init_code(tree fndecl);

@@ -121,6 +121,35 @@ struct multiverse_status {
 };
 const struct multiverse_status *multiverse_status(void);
 
+/* Waits until no thread can still be inside code that commits and reverts up to now have replaced: variants and
+ * generics that were in force, and what they called.  Then what that code used may be freed, or
+ * changed.  As synchronize_rcu() of the kernel, with the variants as the readers:
+ *
+ *     policy = NEW;
+ *     multiverse_commit_refs(&policy);
+ *     if (multiverse_synchronize(1000) == 0)
+ *         free(old_tables);             // nobody is in the old variants
+ *
+ * Waits for so many milliseconds at most; 0 looks once.  0, or -1:
+ *     EAGAIN  a thread is, or may be, still there; ask again
+ *     EDEADLK the calling thread is
+ *     EBUSY   a call site could not be changed, and may still lead there (multiverse_error)
+ *     ENOTSUP an object has no unwind tables, as a static program has none
+ *     EPERM   /proc is not there;  ENOMEM
+ *
+ * Threads need do nothing for it.  One that waits in the kernel is looked at; one that never does is stopped for some
+ * microseconds, by ptrace(2) from a short-lived child.  Where that is not allowed (a debugger, a filter of
+ * system calls, kernel.yama.ptrace_scope) such a thread counts as being there.  So does one whose stack
+ * holds what looks like a return address into the old code, and one inside a function with a
+ * multiverse("inline") call that was changed.
+ *
+ * Not seen: stacks that no thread is on (coroutines); a value of a switch that a thread has read; the function to
+ * which a function pointer led.  What such threads do later with what they hold is the program's matter.
+ *
+ * Takes some 50 µs a thread.  Not while the calling thread holds a lock that others need to leave the
+ * code.  Called from several threads at once, each waits. */
+int multiverse_synchronize(unsigned milliseconds);
+
 /* Returns 1 if the function is bound to a variant, 0 if not, -1 if it is no
  * variation point. */
 int multiverse_is_committed(void *function);
@@ -176,8 +205,9 @@ void multiverse_dump_info(void);
 /* The error sentence of this thread's last failing call, or "". */
 const char *multiverse_error(void);
 
-/* What the calling thread's last commit or revert could not bind: call sites and
- * functions, with reasons, one a line, or "".  Valid until the thread's next call. */
+/* What the calling thread's last commit or revert left out: call sites and
+ * functions that could not be bound, with reasons, one a line; "" when all
+ * were.  Valid until the thread's next one. */
 const char *multiverse_report(void);
 
 #ifdef __cplusplus

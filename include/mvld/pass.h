@@ -24,10 +24,10 @@
  *   checked when it is declared.  It is kept if the pass's function returns 0; otherwise all of its edits are
  *   dropped.  Each edit belongs to one stage; in another stage it is refused (-EPERM):
  *
- *     map       file_place
+ *     map       file_place (and file_object, to look at the file)
  *     relocate  symbol_bind, symbol_hide, symbol_add, section_add
- *     run       section_add, section_remove, code_add, section_set_pages, domain_add, domain_move, calls_retarget,
- *               reference_retarget, code_splice, fragment_move
+ *     run       section_add, section_remove, code_add, section_set_pages, section_protect, domain_add, domain_move,
+ *               calls_retarget, reference_retarget, code_splice, code_remove, fragment_move
  *
  *   A query returns what earlier passes want (`target`), and also what memory contains (`found`).  A later pass
  *   may want something else.  Memory is changed once, after the last pass.  There are two exceptions: the edits of
@@ -64,7 +64,6 @@
 #ifndef MVLD_PASS_H
 #define MVLD_PASS_H
 
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -75,7 +74,7 @@
 #include <mvld/pass/patches.h>
 #include <mvld/pass/references.h>
 
-#define MVLD_PASS_ABI 4u
+#define MVLD_PASS_ABI 5u
 
 struct mvld_image;  /* opaque: the description of all objects */
 struct mvld_api;    /* below */
@@ -131,7 +130,7 @@ struct mvld_pass {
      * program does not start, or the dlopen fails, as for a file that cannot be mapped.  The sentence is
      * written to standard error; once the program runs, only if standard error is no regular file, which may be
      * the program's own.  At the start the image has no objects yet.  map may call alloc, release, fail, log,
-     * random, file_read and file_place.  It is also called at starts from a snapshot, so such a pass does not
+     * random, file_read, file_object (and what it serves), and file_place.  It is also called at starts from a snapshot, so such a pass does not
      * have MVLD_PASS_FREEZES.  It is not called for the host loader. */
     int (*map)(const struct mvld_context *, const struct mvld_file *);
     /* relocate is called for each object as soon as it is mapped.  Nothing of its start, or of its dlopen, is
@@ -189,7 +188,6 @@ struct mvld_api {
     void (*log)(const struct mvld_image *, uint32_t category, const char *format, ...)
         __attribute__((format(printf, 3, 4)));
     int (*log_enabled)(const struct mvld_image *, uint32_t category); /* 1 or 0 */
-    void (*vlog)(const struct mvld_image *, uint32_t category, const char *format, va_list);
 
     /* Zeroed memory, 16-byte aligned, from mvld's own pages; NULL if there is none.  release(NULL) does
      * nothing.  [any thread] */
@@ -236,10 +234,23 @@ struct mvld_api {
      * no such index or address.  A pointer is valid as long as the object. */
     const struct mvld_section *(*section_at)(const struct mvld_image *, const struct mvld_object *,
                                              size_t index);
-    const struct mvld_section *(*section_find)(const struct mvld_image *, uintptr_t address);
     /* Asks the kernel for pages of this kind, at once.  The program's results do not change.  In the stage run
      * (-EPERM).  -EINVAL: no section, or AS_MAPPED; -ENOTSUP: a snapshot is being made; or the kernel's error. */
     int (*section_set_pages)(struct mvld_image *, const struct mvld_section *, enum mvld_section_pages);
+
+    /* Gives the pages of a data section a protection (PROT_READ, PROT_WRITE, or 0: no access) and a protection key
+     * (key_add; -1: none).  Declared: made after everything else that passes want.  mvld does not read a protected
+     * segment any more.  Code of the pass that calls go through opens it again, for a thread (wrpkru) or for all
+     * threads (mprotect): passes/example/isolate.c.  A thread inherits the rights of a key from the thread that
+     * creates it; signal handlers start without access.
+     *
+     * In the stage run.  Returns 0, or an error with a sentence: -EPERM: another stage; -EINVAL; -ENOTSUP: a
+     * snapshot is being made, the section shares its first page, the object must not be changed, or the host loader
+     * binds slots in it at their first use; -ENOMEM. */
+    int (*section_protect)(const struct mvld_context *, const struct mvld_section *, uint32_t prot, int key);
+    /* Allocates a protection key, from 1 on, by which this thread has no access.  In the stage run.  Negative errno
+     * with a sentence: CPU or kernel have no keys, or no more. */
+    long (*key_add)(const struct mvld_context *);
 
     /* Finds the definition of `name` in `object` only; any version if `version` is NULL.  Returns 0, or
      * -ENOENT. */
@@ -258,6 +269,12 @@ struct mvld_api {
 
     /* ---- The stage map --------------------------------------------------------- */
 
+    /* For the stage map.  Returns the file as an object: headers (phdr), segments, `why`, build-id, and what
+     * note_each, symbol_find, symbol_each and object_holds return for objects.  Its segments are at `bias`, not
+     * relocated; executable segments are zeros there: their code is at file->bytes + p_offset.  It is not one of the
+     * image's objects, and valid until the pass returns or calls this again.  NULL, with a sentence: another stage, not
+     * an ELF file for this machine with segments inside the file, or no memory. */
+    const struct mvld_object *(*file_object)(const struct mvld_context *, const struct mvld_file *);
     /* For the stage map.  Maps the object with its lowest page at `address`, a multiple of the page size,
      * instead of where the host loader would.  The last of several calls counts.  Code within 2 GiB of the
      * executable (file->address) can be called directly.  An attacker knows an address that is the same at each
@@ -328,13 +345,13 @@ struct mvld_api {
                           mvld_calls_rule *, uint32_t flags);
 
     /* Changes the target of one reference, as reference_each returned it: a CALL, LEA, SLOT or WORD that points
-     * to the beginning of a function.  `target` is code of an object (not of the vDSO or the host loader), or
+     * to the beginning of a function, or a WORD of DT_INIT_ARRAY or DT_FINI_ARRAY.  `target` is code of an object (not of the vDSO or the host loader), or
      * of a section that the pass added; for a reference in code it is within 2 GiB.  Or a JUMP_TABLE: then
      * `target` is the target of an entry of the same table.
      *
      * Declared: verified now, made after the last pass, all of one pass or none.  An earlier pass may have
-     * changed the same reference; the reference's `found` as `target` undoes that.  A snapshot holds references in
-     * code.
+     * changed the same reference; with `found` of the reference as `target` that change is taken back.  A snapshot
+     * holds references in code.
      *
      * The new target of a CALL must preserve whatever the old function preserves, including every register that
      * it happens not to change: compilers use such knowledge inside an object.
@@ -386,16 +403,26 @@ struct mvld_api {
      * is attached; -EEXIST: a splice beside it replaces it; -E2BIG, -ENOMEM. */
     int (*code_splice)(const struct mvld_context *, uintptr_t address, mvld_splice_code *code, void *cookie);
 
+    /* The function becomes traps: who calls it all the same gets a sentence on standard error, where there is room
+     * for one, and SIGILL or SIGTRAP.  Declared: made behind the last pass, also of code that moves, all of the pass
+     * or none.  Functions that lead to each other go together: when the pass has returned 0, what stays must lead to
+     * none of those that go, nor run into one (`fragment` tells which do); else the pass fails, with a sentence that
+     * names one.  `flags`: MVLD_REMOVE_EXPORTED.  A snapshot holds it.  For the thread that loads, inside run.
+     * 0, or with a sentence that names object and place: -EPERM: another stage; -EINVAL: no function, or no such
+     * flag; -ENODATA: it is not proven (MVLD_PROOF_MOVABLE); -ENOTSUP: an object that must not be changed, or a
+     * snapshot that could not hold it; -EBUSY: its address may be held, it is exported or bound (MVLD_FUNCTION_*), or
+     * code of its object has run; -EEXIST: twice; -ENOMEM. */
+    int (*code_remove)(const struct mvld_context *, const struct mvld_function *, uint32_t flags);
+
     /* ---- New code and data ----------------------------------------------------- */
 
     /* Maps zeroed memory for code or data of the pass, in whole pages, within reach of calls of all objects
      * near the program.  Data stays writable.  Code is writable until the pass returns; then it becomes
      * executable and read-only, and calls can be bound to it (calls_retarget).  The memory is freed only by
-     * section_remove.  For
-     * the thread that loads, inside run; also inside relocate, for symbol_add, but run can bind no calls to
-     * such a section.  NULL, with a sentence: no free addresses near the program (`placement = as-is`), the
-     * size is 0 or above MVLD_SECTION_MAX, there are MVLD_SECTIONS_MAX sections, another stage, or a snapshot
-     * is being made. */
+     * section_remove.  For the thread that loads, inside run; also inside relocate, for symbol_add, but run can
+     * bind no calls to such a section.  NULL, with a sentence: no free addresses near the program (`placement =
+     * as-is`), the size is 0 or above MVLD_SECTION_MAX, there are MVLD_SECTIONS_MAX sections, another stage, or a
+     * snapshot is being made. */
     void *(*section_add)(const struct mvld_context *, enum mvld_section_kind, size_t size);
     /* Unmaps a section that this pass added in the same call of `run`.  Returns 0, or an error with a sentence:
      * -EPERM: another stage; -EINVAL: no added section, or one of code_add; -EBUSY: another pass added it (the
@@ -432,12 +459,11 @@ struct mvld_api {
 
     /* ---- Domains --------------------------------------------------------------- */
 
-    /* Domains.  domain_at returns NULL for an index that does not exist.  domain_add and domain_move are for
-     * the stage run (-EPERM) and the thread that loads.  domain_add copies the name and returns the domain's
-     * number, -E2BIG, or -ENOMEM.  domain_move returns 0; -EINVAL: no such domain; -ENOENT: the object was
-     * closed. */
-    size_t (*domain_count)(const struct mvld_image *);
-    const struct mvld_domain *(*domain_at)(const struct mvld_image *, size_t index);
+    /* Domains: objects that belong together, by a number.  Domain 0 exists from the start and gets every new object.
+     * Domains protect nothing themselves: later passes read them.  domain_add and domain_move are for the stage run
+     * (-EPERM) and the thread that loads.  domain_add copies the name, which is for logs, and returns the domain's
+     * number, -E2BIG (MVLD_DOMAINS_MAX), or -ENOMEM.  domain_move returns 0; -EINVAL: no such domain; -ENOENT: the
+     * object was closed. */
     long (*domain_add)(struct mvld_image *, const char *name);
     size_t (*domain_of)(const struct mvld_object *);
     int (*domain_move)(struct mvld_image *, const struct mvld_object *, size_t domain);

@@ -60,6 +60,11 @@ uintptr_t loader_caller_symbol(const struct loader *l, uintptr_t address)
     return rimf_canonical_address(l->image, address);
 }
 
+int loader_moved(uintptr_t original, size_t length, uintptr_t *to, const struct loader *l)
+{
+    return rimf_moved_find(l->image, original, length, to);
+}
+
 struct named { /* Dl_info */
     const char *file;
     void *base;

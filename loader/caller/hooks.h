@@ -58,6 +58,8 @@ void caller_changed(struct loader *, const struct mvld_object *const *removed, s
  * `found` for the given address.  loader_caller_place: the address where a frame continues. */
 uintptr_t loader_caller_address(const struct loader *, uintptr_t address) RIMF_HIDDEN;
 uintptr_t loader_caller_symbol(const struct loader *, uintptr_t address) RIMF_HIDDEN;
+/* From a tool, see loader/start/outside.h. */
+int loader_moved(uintptr_t original, size_t length, uintptr_t *to, const struct loader *) RIMF_HIDDEN;
 struct named;
 uintptr_t loader_caller_named(const struct loader *, uintptr_t address, struct named *,
                               uintptr_t found) RIMF_HIDDEN;

@@ -5,7 +5,7 @@
  * If mvld is installed in the place of ld.so, the host loader is beside it under a diverted name,
  * which is therefore tried first.  A program with an unusual interpreter tries it last, because
  * then mvld is that interpreter.  If mvld is mounted over ld.so, for a systemd unit
- * (tools/enable/unit.c), ld.so is mounted over an empty file of ours, which is tried after both.
+ * (tools/enable/unit.c), ld.so is mounted at a path of its own, which is tried after both.
  * The file must not be mvld itself, of this or another version, which would load itself for ever;
  * so every mvld has a note that identifies it.
  *

@@ -154,6 +154,7 @@ int pipeline_map_file(struct pipeline *p, struct mvld_image *image, const struct
             continue;
         enter(p, it, image, RIMF_STAGE_MAP);
         error = result_of(it, image, "map", it->pass->map(&it->context, file));
+        rimf_file_close(image);
         if (error < 0)
             rimf_log(&p->log, MVLD_LOG_PASSES, "pass %s: refuses %s", it->name, file->name);
     }

@@ -52,6 +52,10 @@
  * says that the first five bytes of the original, behind an endbr64 if one stands there, may be
  * written over, since nothing that runs in originals leads behind the first of them.
  *
+ * WHO MAY BE REMOVED.  HELD says that a unit is led to by what no table lists: pointers, entry points, code that
+ * stays or is not understood, entries of tables that others use.  It must be right.  To one without it lead the
+ * references, branches and calls listed here, units joined with it, and names of the dynamic symbol table alone.
+ *
  * WHAT HOLDS TOGETHER.  Movable units of one object may go to different distances.  JOINED
  * says of a unit that it and the next one in the table must not: control falls from one into
  * the other, a branch of one byte leads across, or an exception of one lands in the other.
@@ -82,8 +86,8 @@
 struct rimf_sys;
 
 #define ANALYSIS_MAGIC "MVLDside"
-#define ANALYSIS_VERSION 6u     /* of the format, and of what is proven; another one is not read */
-#define ANALYSER_VERSION 11u   /* of `mvld analyze`; counts up when results change */
+#define ANALYSIS_VERSION 7u     /* of the format, and of what is proven; another one is not read */
+#define ANALYSER_VERSION 12u   /* of `mvld analyze`; counts up when results change */
 #define ANALYSIS_BUILD_ID_MAX 64u
 #define ANALYSIS_TABLES_MAX 32u
 #define ANALYSIS_SIZE_MAX (1ul << 30)
@@ -182,8 +186,10 @@ enum analysis_unit_flags {
     ANALYSIS_REACHED = 1 << 1, /* movable, and entered otherwise than by movable code */
     ANALYSIS_HEAD = 1 << 2,    /* REACHED, and a jump may be written over its first five
                                * bytes of the original, those behind an endbr64 */
-    ANALYSIS_JOINED = 1 << 3   /* of any reason: moves as far as the next unit, if
+    ANALYSIS_JOINED = 1 << 3,  /* of any reason: moves as far as the next unit, if
                                * both move */
+    ANALYSIS_HELD = 1 << 4     /* movable, and its address may be held, or a place in it entered, by what
+                               * no table lists */
 };
 
 struct analysis_unit {

@@ -54,12 +54,14 @@ static inline const struct analysis_unit *in_unit(const struct analysis *s, size
 static int has_possible_flags(const struct analysis_unit *unit)
 {
     int undecoded = unit->reason && unit->reason <= ANALYSIS_LAST_UNDECODED;
-    unsigned more = unit->flags & ~(unsigned)(ANALYSIS_DECODED | ANALYSIS_JOINED);
+    unsigned more = unit->flags & ~(unsigned)(ANALYSIS_DECODED | ANALYSIS_JOINED | ANALYSIS_HELD);
 
     if ((unit->flags & ANALYSIS_DECODED ? 0 : 1) != undecoded)
         return 0;
-    if (!more || unit->reason)
-        return !more;
+    if (unit->reason)
+        return !more && !(unit->flags & ANALYSIS_HELD);
+    if (!more)
+        return 1;
     return more == ANALYSIS_REACHED ||
            (more == (ANALYSIS_REACHED | ANALYSIS_HEAD) && unit->size >= ANALYSIS_HEAD_SIZE);
 }

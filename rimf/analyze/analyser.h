@@ -40,7 +40,7 @@ struct unit {
     uint8_t falls;  /* control can run off its end */
     uint8_t jumps;  /* it has an indirect jump */
     uint8_t called; /* its last instruction is a call; 2: of the system */
-    uint8_t reached, head; /* as the flags of analysis_unit */
+    uint8_t reached, head, held; /* as the flags of analysis_unit */
     uint8_t followed;      /* what its original calls is reached */
     uint8_t joined;        /* it moves as far as the next unit */
     uint8_t dispatches;    /* how it uses the addresses of tables is known */

@@ -21,6 +21,9 @@
  * - Return addresses of calls that a head would cover.
  *
  * Too many of these cost a head, or a jump that nobody needs.
+ *
+ * HELD is what is left of that without symbols and movable code: its address may be anywhere, and any of its places
+ * may be entered.  What is not HELD is led to by what the analysis lists, and by names of the dynamic symbol table.
  */
 #include "rimf/analyze/analyser.h"
 
@@ -54,6 +57,16 @@ static void note_reached(struct analyser *a, uint64_t target)
         u->reached = 1;
 }
 
+/* Somebody leads there of whom the analysis does not tell. */
+static void note_held(struct analyser *a, uint64_t target)
+{
+    struct unit *u = unit_at(a, target);
+
+    note_reached(a, target);
+    if (u)
+        u->held = 1;
+}
+
 /* ---- code that is not understood ------------------------------------------------------------ */
 
 /* Every branch and lea that could begin at `at`, `room` bytes from the segment's end. */
@@ -64,7 +77,7 @@ static void suspect(struct analyser *a, const uint8_t *at, uint64_t room, uint64
 
     if ((opcode & 0xf0) == 0x70 || (opcode & 0xfc) == 0xe0 || opcode == 0xeb) {
         if (room >= 2)
-            note_reached(a, address + 2 + (uint64_t)(int64_t)(int8_t)at[1]);
+            note_held(a, address + 2 + (uint64_t)(int64_t)(int8_t)at[1]);
         return;
     }
     size = opcode == 0xe8 || opcode == 0xe9 ? 1 : 2;
@@ -75,7 +88,7 @@ static void suspect(struct analyser *a, const uint8_t *at, uint64_t room, uint64
         return;
     memcpy(&distance, at + size, sizeof distance);
     address += size + sizeof distance + (uint64_t)(int64_t)distance;
-    note_reached(a, address);
+    note_held(a, address);
     if (opcode == 0x8d)
         VECTOR_ADD(&a->taken, struct taken, (uint32_t)address, UINT32_MAX, 0);
 }
@@ -141,7 +154,7 @@ static void suspect_gaps(struct analyser *a, const struct code *c)
     for (size_t i = c->first_unit[0]; i < a->units.n && units[i].start < c->end; i++) {
         if (!is_padding(c, start, units[i].start)) {
             suspect_range(a, c, start, units[i].start);
-            units[i].reached = 1;
+            units[i].reached = units[i].held = 1;
         }
         start = units[i].end;
     }
@@ -160,8 +173,10 @@ static uint64_t next_table(const struct analyser *a, uint32_t table)
     return next < a->candidates.n ? candidates[next] : UINT64_MAX;
 }
 
-static void follow_table(struct analyser *a, uint32_t table, uint32_t base, uint64_t *budget)
+/* Entries that lead out of the unit which takes the address are of a table that others may use. */
+static void follow_table(struct analyser *a, const struct taken *by, uint32_t table, uint32_t base, uint64_t *budget)
 {
+    const struct unit *own = by->unit == UINT32_MAX ? NULL : &units_of(a)[by->unit];
     uint64_t target, end = next_table(a, table);
     const uint8_t *at;
     int32_t offset;
@@ -175,7 +190,10 @@ static void follow_table(struct analyser *a, uint32_t table, uint32_t base, uint
         if (!code_at(a, target) || !*budget)
             return;
         --*budget;
-        note_reached(a, target);
+        if (own && target >= own->start && target < own->end)
+            note_reached(a, target);
+        else
+            note_held(a, target);
     }
 }
 
@@ -186,7 +204,7 @@ static void follow_from(struct analyser *a, const struct taken *first, const str
     for (const struct taken *t = first; t < end && *budget; t++) {
         --*budget;
         if (!t->is_label)
-            follow_table(a, t->target, base, budget);
+            follow_table(a, t, t->target, base, budget);
     }
 }
 
@@ -198,7 +216,7 @@ static void follow_unit(struct analyser *a, const struct taken *first, const str
         if (t->is_label)
             follow_from(a, first, end, t->target, budget);
         else
-            follow_table(a, t->target, t->target, budget);
+            follow_table(a, t, t->target, t->target, budget);
     }
 }
 
@@ -220,6 +238,7 @@ static int follow_tables(struct analyser *a)
 
 static void reach_from(struct analyser *a, const struct unit *u)
 {
+    void (*note)(struct analyser *, uint64_t) = u->reason ? note_held : note_reached;
     const struct code *c = code_at(a, u->start);
     struct instruction i;
 
@@ -231,8 +250,18 @@ static void reach_from(struct analyser *a, const struct unit *u)
         if (!decode(code, u->end - at, &i))
             i.length = 1;
         else if (flow_is_relative(instruction_flow(&i)))
-            note_reached(a, branch_target(code, at, &i));
+            note(a, branch_target(code, at, &i));
     }
+}
+
+/* Operands of movable code are listed. */
+static void hold_taken(struct analyser *a)
+{
+    const struct taken *taken = a->taken.at;
+
+    for (size_t i = 0; i < a->taken.n; i++)
+        if (taken[i].unit == UINT32_MAX || units_of(a)[taken[i].unit].reason)
+            note_held(a, taken[i].target);
 }
 
 static void reach_from_originals(struct analyser *a)
@@ -241,8 +270,16 @@ static void reach_from_originals(struct analyser *a)
     const struct pointer *pointers = a->object.pointers.at;
     const uint32_t *labels = a->object.labels.at;
 
-    for (size_t i = 0; i < a->object.pointers.n; i++)
-        note_reached(a, pointers[i].target);
+    for (size_t i = 0; i < a->object.pointers.n; i++) {
+        if (pointers[i].target == pointers[i].from) /* a symbol */
+            note_reached(a, pointers[i].target);
+        else
+            note_held(a, pointers[i].target);
+    }
+    note_held(a, a->object.header.e_entry);
+    note_held(a, object_tag(&a->object, DT_INIT));
+    note_held(a, object_tag(&a->object, DT_FINI));
+    hold_taken(a);
     for (size_t i = 0; i < a->object.labels.n; i++)
         note_entered(a, labels[i]);
     for (size_t i = 0; i < a->n_code; i++)
@@ -252,7 +289,7 @@ static void reach_from_originals(struct analyser *a)
             continue;
         reach_from(a, &units[i]);
         if (i + 1 < a->units.n && (units[i].falls || !unit_is_decoded(&units[i])))
-            units[i + 1].reached = 1;
+            units[i + 1].reached = units[i + 1].held = 1;
     }
 }
 
@@ -326,6 +363,7 @@ void reach_units(struct analyser *a)
         struct unit *u = &units[i];
 
         u->reached = (uint8_t)(!u->reason && (all || u->reached));
+        u->held = (uint8_t)(!u->reason && (!known || a->based || u->held));
         u->head = (uint8_t)(known && u->reached && has_head(a, u));
     }
 }

@@ -44,7 +44,7 @@ static uint8_t flags_of(const struct unit *u)
 {
     return (uint8_t)((unit_is_decoded(u) ? ANALYSIS_DECODED : 0) |
                      (u->reached ? ANALYSIS_REACHED : 0) | (u->head ? ANALYSIS_HEAD : 0) |
-                     (u->joined ? ANALYSIS_JOINED : 0));
+                     (u->joined ? ANALYSIS_JOINED : 0) | (u->held ? ANALYSIS_HELD : 0));
 }
 
 static int take_units(const struct analyser *a, struct vector *to)

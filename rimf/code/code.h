@@ -115,6 +115,24 @@ int rimf_splices_commit(struct mvld_image *, const struct mvld_context *);
 /* What this pass declared and is not made. */
 void rimf_splices_forget(struct mvld_image *, const struct mvld_context *);
 
+/* ---- code/remove.c: functions that passes remove ------------------------------------------------- */
+
+int rimf_code_remove(const struct mvld_context *, const struct mvld_function *, uint32_t flags);
+/* The pass has run: nothing that stays leads to what it removes.  0, or negative errno with a sentence. */
+int rimf_removals_check(struct mvld_image *, const struct mvld_context *);
+/* They become traps, but for those of the pass that runs.  NULL; or *error, with a sentence, and the pass whose do
+ * not. */
+const struct mvld_context *rimf_removals_emit(struct mvld_image *, int *error);
+/* Those of this pass. */
+void rimf_removals_forget(struct mvld_image *, const struct mvld_context *);
+
+/* ---- code/bound.c: symbols that objects refer to -------------------------------------------------- */
+
+/* 0, or -ENOMEM. */
+int code_bound_read(struct mvld_image *);
+/* An object refers to a symbol of this name, or has this address.  `name` may be NULL. */
+int code_is_bound(const struct mvld_image *, uintptr_t address, const char *name);
+
 /* ---- code/functions.c: behind rimf_api() -------------------------------------------------------- */
 
 /* The unit that the address is in, of an object whose code runs where it was mapped; or NULL, and a sentence

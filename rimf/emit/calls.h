@@ -37,7 +37,7 @@ struct emit_calls {
     struct mvld_image *image;
     struct rimf_object *object;
     struct rimf_edit *edits; /* the first that counts */
-    const struct analysis_call *calls; /* of its analysis */
+    const struct analysis_call *calls; /* of its analysis, or those that remain */
     size_t n_calls;
     struct way *ways;      /* the first is that of functions of a single instruction */
     uint32_t first;        /* slot, as linked, of the second */

@@ -130,18 +130,12 @@ const char *rimf_last_error(const struct mvld_image *image)
     return image ? image->error : "";
 }
 
-void rimf_api_vlog(const struct mvld_image *image, uint32_t category, const char *format,
-                   va_list args)
-{
-    rimf_vlog(image && format ? image->log : NULL, category, format, args);
-}
-
 void rimf_api_log(const struct mvld_image *image, uint32_t category, const char *format, ...)
 {
     va_list args;
 
     va_start(args, format);
-    rimf_api_vlog(image, category, format, args);
+    rimf_vlog(image && format ? image->log : NULL, category, format, args);
     va_end(args);
 }
 

@@ -135,6 +135,8 @@ const char *rimf_unfit_target(const struct mvld_context *ctx, const struct mvld_
 {
     if (rimf_new_section_holds(ctx, MVLD_SECTION_CODE, target))
         return NULL;
+    if (rimf_is_removed(ctx->image, target))
+        return "a pass removes the target";
     if (!holder || !elf_holds(&rimf_object_of(holder)->view, target, 1, PROT_EXEC))
         return "the target is not in an object's code";
     if (holder->flags & MVLD_OBJECT_VDSO)

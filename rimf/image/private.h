@@ -20,6 +20,8 @@
 #include "rimf/base/log.h"
 #include "rimf/base/sys.h"
 
+#include <stdarg.h>
+
 #define RIMF_BUILD_ID_MAX 64
 
 struct rimf_patcher; /* rimf/patch/patch.c */
@@ -27,6 +29,7 @@ struct moved_code;  /* rimf/moved/moved.h */
 
 #define OBJECT_PATCHED 1 /* a pass changed its code, byte by byte */
 #define OBJECT_SPLICED 2 /* code runs in front of instructions of it (code/splice.c) */
+#define OBJECT_REMOVED 4 /* functions of it were removed (code/remove.c) */
 
 struct rimf_object {
     struct mvld_object public; /* first: passes hold pointers to it */
@@ -69,6 +72,7 @@ struct rimf_object {
     int opened;     /* its RELRO can be written at the moment, */
     int to_open;    /* and should be (store/apply_pointers.c) */
     int calls_direct; /* some were made so, where they stand or in moved code */
+    int names_lent; /* a pass may have names that lie in its analysis */
 };
 
 /* One segment of one object; ordered by address (rimf_sort). */
@@ -138,6 +142,27 @@ struct new_section {
     struct mvld_section public;
 };
 
+/* A function that a pass removes (code/remove.c). */
+struct rimf_removal {
+    const struct mvld_context *ctx;
+    struct rimf_object *object;
+    uintptr_t start; /* where it was mapped */
+    size_t size;
+    int is_made;
+};
+
+struct rimf_removals {
+    struct rimf_removal *list;
+    size_t n, room;
+    struct rimf_address_set entries;
+};
+
+/* image/domains.c */
+struct mvld_domain {
+    const char *name;
+    size_t n_objects;
+};
+
 struct mvld_image {
     const struct rimf_sys *sys;
     const struct rimf_log *log;
@@ -173,6 +198,23 @@ struct mvld_image {
     size_t n_new_sections;
     enum rimf_stage stage;
     struct code_splice *splices; /* code/splice.c */
+    struct section_wanted { /* image/sections.c: a protection */
+        struct section_wanted *next;
+        const struct mvld_context *ctx;
+        struct mvld_section *section;
+        uint32_t prot;
+        int key;
+    } *sections_wanted;
+    struct { /* realise/file_view.c */
+        struct rimf_object *object;
+        uintptr_t start;
+        size_t size;
+    } viewed;
+    struct rimf_removals removals; /* until analyses are closed */
+    struct {                       /* code/bound.c */
+        struct rimf_address_set set;
+        uint64_t update; /* of the image, when it was read */
+    } bound;
     const struct mvld_context *running;
     struct symbol_edit *symbol_edits; /* image/symbol_edits.c */
     struct rimf_address_set symbols_edited;
@@ -217,6 +259,12 @@ static inline int rimf_image_learns(const struct mvld_image *image)
 static inline const struct rimf_object *rimf_object_of(const struct mvld_object *public)
 {
     return (const struct rimf_object *)public;
+}
+
+/* A pass removes the function that begins there. */
+static inline int rimf_is_removed(const struct mvld_image *image, uintptr_t entry)
+{
+    return image->removals.n && rimf_address_set_find(&image->removals.entries, entry) != NULL;
 }
 
 /* What a pass hands over may be NULL, or zeros.  Every object has a name. */
@@ -327,6 +375,13 @@ const char *rimf_slot_name(struct mvld_image *, const struct mvld_object *, uint
 const struct mvld_section *rimf_section_at(const struct mvld_image *, const struct mvld_object *, size_t index);
 const struct mvld_section *rimf_section_find(const struct mvld_image *, uintptr_t address);
 int rimf_section_set_pages(struct mvld_image *, const struct mvld_section *, enum mvld_section_pages);
+
+int rimf_section_protect(const struct mvld_context *, const struct mvld_section *, uint32_t prot, int key);
+long rimf_key_add(const struct mvld_context *);
+/* Those of this pass are not wanted. */
+void rimf_protections_forget(struct mvld_image *, const struct mvld_context *);
+/* They are made, when no pass runs any more.  NULL; or *error, with a sentence, and whose one is not. */
+const struct mvld_context *rimf_protections_emit(struct mvld_image *, int *error);
 
 void *rimf_section_add(const struct mvld_context *, enum mvld_section_kind, size_t size);
 /* 1, or 0 with a sentence.  And notes one, whose memory is there: 0, or -ENOMEM. */
@@ -441,7 +496,6 @@ void rimf_api_release(struct mvld_image *, void *memory);
 const char *rimf_last_error(const struct mvld_image *);
 void rimf_api_log(const struct mvld_image *, uint32_t category, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-void rimf_api_vlog(const struct mvld_image *, uint32_t category, const char *format, va_list);
 int rimf_api_log_enabled(const struct mvld_image *, uint32_t category);
 int rimf_vfail(struct mvld_image *, int err, const char *format, va_list);
 int rimf_fail(struct mvld_image *, int err, const char *format, ...)
@@ -459,6 +513,6 @@ int rimf_fail(struct mvld_image *, int err, const char *format, ...)
     .original_of = rimf_original_of, \
     .alloc = rimf_api_alloc, .release = rimf_api_release, .fail = rimf_fail, \
     .last_error = rimf_last_error, .log = rimf_api_log, \
-    .log_enabled = rimf_api_log_enabled, .vlog = rimf_api_vlog
+    .log_enabled = rimf_api_log_enabled
 
 #endif

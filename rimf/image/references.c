@@ -198,6 +198,10 @@ void rimf_image_close_analyses(struct mvld_image *image)
         object->analysis = NULL;
     }
     rimf_table_leave(image);
+    rimf_heap_release(&image->heap, image->removals.list);
+    rimf_address_set_clear(&image->removals.entries, &image->heap);
+    image->removals = (struct rimf_removals){.n = 0};
+    rimf_address_set_clear(&image->bound.set, &image->heap);
 }
 
 const struct analysis *rimf_analysis_calls(struct mvld_image *image, struct rimf_object *object,
@@ -210,21 +214,25 @@ const struct analysis *rimf_analysis_calls(struct mvld_image *image, struct rimf
 }
 
 /* The other tables of the same file.  Whose analysis it is was asked when it was opened,
- * and could not be asked again: passes may have changed the code since. */
+ * and could not be asked again: passes may have changed the code since.  Where one of them is damaged the others
+ * stay: somebody may be walking along them. */
 static const struct analysis *open_more(struct mvld_image *image, struct rimf_object *object,
                                        uint32_t wanted, const char **why)
 {
     struct opened_analysis *analysis = analysis_of(image, object);
+    struct analysis more;
 
     *why = analysis ? analysis->why : "out of memory";
     if (*why)
         return NULL;
-    if (wanted & ~analysis->file.view.opened &&
-        analysis_open_more(&analysis->file.view, wanted, &analysis->why)) {
-        analysis_unmap(&analysis->file, image->sys);
-        analysis->key = ANALYSIS_LACKS;
-        *why = analysis->why;
-        return NULL;
+    if (wanted & ~analysis->file.view.opened) {
+        more = analysis->file.view;
+        if (analysis_open_more(&more, wanted, &analysis->why)) {
+            analysis->key = ANALYSIS_LACKS;
+            *why = analysis->why;
+            return NULL;
+        }
+        analysis->file.view = more;
     }
     if (wanted != ANALYSIS_WANT(ANALYSIS_UNITS) && !analysis->index) { /* without memory for it, it is slow */
         size_t n = analysis_index_size(&analysis->file.view);

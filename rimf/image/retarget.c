@@ -64,6 +64,21 @@ static int is_function(struct mvld_image *image, uintptr_t address)
     return unit && unit->start == address - holder->view.bias;
 }
 
+/* The host loader calls what the word leads to, as a constructor or a destructor: of an array between two tags. */
+static int is_called_by_loader(const struct elf_view *view, uintptr_t word)
+{
+    uintptr_t start[2] = {0, 0}, size[2] = {0, 0};
+
+    for (size_t i = 0; i < view->n_dynamic; i++)
+        switch (view->dynamic[i].d_tag) {
+        case DT_INIT_ARRAY: start[0] = view->bias + view->dynamic[i].d_un.d_ptr; break;
+        case DT_INIT_ARRAYSZ: size[0] = view->dynamic[i].d_un.d_val; break;
+        case DT_FINI_ARRAY: start[1] = view->bias + view->dynamic[i].d_un.d_ptr; break;
+        case DT_FINI_ARRAYSZ: size[1] = view->dynamic[i].d_un.d_val; break;
+        }
+    return word - start[0] < size[0] || word - start[1] < size[1];
+}
+
 static int is_listed(const struct analysis *s, uint32_t at, enum mvld_reference_kind kind)
 {
     size_t i = analysis_reference_from(s, at);
@@ -174,7 +189,7 @@ static int find_word(const struct asked *a, struct rimf_retarget *out)
     out->found = rimf_unmoved(a->image, *(const uintptr_t *)site);
     if (is_stale(a, site, out->found))
         return refuse(a, ESTALE, "it leads elsewhere by now");
-    if (!is_function(a->image, out->found))
+    if (!is_function(a->image, out->found) && !is_called_by_loader(&a->object->view, site))
         return refuse(a, ENOENT, "it is not proven to lead to a function");
     return take_word(a, out);
 }

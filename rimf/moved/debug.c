@@ -10,7 +10,8 @@
  *
  *     frames:          table →      ← heads | symbols, names | symbols, names | .eh_frame of moved code →
  *
- * Ready are those of objects in one fragment.  What has no room is without names.
+ * Ready are those of objects in one fragment, where no pass has such names: it may look for functions, and
+ * meet while it does so what those before it want.  What has no room is without names.
  */
 #include "rimf/moved/symfile.h"
 
@@ -109,7 +110,7 @@ static size_t count_ready(struct mvld_image *image, size_t *size)
 
         if (!object)
             continue;
-        if (object->n_fragments != 1 || !rimf_analysis_names(image, object, &names))
+        if (object->n_fragments != 1 || object->names_lent || !rimf_analysis_names(image, object, &names))
             return 0;
         *size += names.size;
         n++;

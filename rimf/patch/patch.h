@@ -67,6 +67,8 @@
 #include "mvld/pass.h"
 #include "rimf/base/sys.h"
 
+#include <stdarg.h>
+
 struct rimf_lock;
 
 /* What the engine needs of its image. */

@@ -66,16 +66,16 @@ static const struct mvld_api api = {
     .file_read = rimf_file_read,
     .random = rimf_random,
     .file_place = rimf_file_place,
+    .file_object = rimf_file_object,
     .slot_name = rimf_slot_name,
     .symbol_each = rimf_symbol_each,
-    .domain_count = rimf_domain_count,
-    .domain_at = rimf_domain_at,
     .domain_add = rimf_domain_add,
     .domain_of = rimf_domain_of,
     .domain_move = rimf_domain_move,
     .section_at = rimf_section_at,
-    .section_find = rimf_section_find,
     .section_set_pages = rimf_section_set_pages,
+    .section_protect = rimf_section_protect,
+    .key_add = rimf_key_add,
     .section_add = rimf_section_add,
     .section_remove = rimf_section_remove,
     .code_add = rimf_code_add,
@@ -90,6 +90,7 @@ static const struct mvld_api api = {
     .function_find = rimf_function_find,
     .instruction_each = instruction_each,
     .code_splice = code_splice,
+    .code_remove = rimf_code_remove,
 };
 
 const struct mvld_api *rimf_api(void)

@@ -6,6 +6,8 @@
  *     calls in place     while a snapshot is made, which holds what becomes of originals
  *     code moves         with the calls in it (moved/batch.c)
  *     calls in place     else: of what did not move
+ *     functions go       that are removed (code/remove.c), wherever they are by then
+ *     sections           are protected (image/sections.c)
  */
 #include "rimf/realise/realise.h"
 
@@ -257,9 +259,24 @@ static int emit_references(struct mvld_image *image)
     return failed;
 }
 
+/* Likewise; these are last. */
+static int emit_last(struct mvld_image *image)
+{
+    const struct mvld_context *ctx;
+    int error, failed = 0;
+
+    while ((ctx = rimf_removals_emit(image, &error)) || (ctx = rimf_protections_emit(image, &error))) {
+        failed = error;
+        fail(image, ctx, error);
+        rimf_removals_forget(image, ctx);
+        rimf_protections_forget(image, ctx);
+    }
+    return failed;
+}
+
 int rimf_image_emit(struct mvld_image *image)
 {
-    int refused = emit_references(image), error = 0, failed;
+    int refused = emit_references(image), error = 0, failed, last;
     const struct mvld_context *mover = image->moved ? image->moved->mover : NULL;
     size_t made = image->moved ? image->moved->n : 0;
     int moves = mover && mover != image->unfinished;
@@ -273,7 +290,8 @@ int rimf_image_emit(struct mvld_image *image)
         error = emit_all_in_place(image, made);
     error = fail_all(image, error);
     end_edits(image);
-    return refused ? refused : failed ? failed : error;
+    last = emit_last(image);
+    return refused ? refused : failed ? failed : error ? error : last;
 }
 
 /* Whether this thread is the one that runs the pass; another one may ask where code runs. */
@@ -287,8 +305,9 @@ void rimf_image_emit_before(struct mvld_image *image)
     int references = image->retargets.n && image->retargets.list[0].ctx != image->unfinished;
     int calls = image->reports && (image->reports->ctx != image->unfinished || image->reports->next);
     int moves = image->moved && image->moved->mover && image->moved->mover != image->unfinished;
+    int removes = image->removals.n && image->removals.list[0].ctx != image->unfinished;
 
-    if (image->stage != RIMF_STAGE_RUN || !(references || calls || moves) || !is_runner(image))
+    if (image->stage != RIMF_STAGE_RUN || !(references || calls || moves || removes) || !is_runner(image))
         return;
     image->stage = RIMF_STAGE_NONE;
     rimf_image_emit(image);
@@ -302,6 +321,7 @@ int rimf_pass_ran(struct mvld_image *image, const struct mvld_context *ctx)
     error = error ? error : rimf_new_sections_seal(image, ctx);
     error = error ? error : rimf_added_realise(image, 0);
     error = error ? error : rimf_splices_commit(image, ctx);
+    error = error ? error : rimf_removals_check(image, ctx);
     if (error)
         rimf_pass_failed(image, ctx); /* all of the pass, or none */
     return error;
@@ -311,6 +331,8 @@ void rimf_pass_failed(struct mvld_image *image, const struct mvld_context *ctx)
 {
     rimf_image_forget_edits(image, ctx);
     rimf_splices_forget(image, ctx);
+    rimf_removals_forget(image, ctx);
+    rimf_protections_forget(image, ctx);
     rimf_added_realise(image, 1);
     if (image->moved && image->moved->mover == ctx) {
         moved_drop_plan(image);

@@ -46,6 +46,9 @@ char *rimf_file_read(const struct mvld_context *, const struct mvld_setting *, s
 char *rimf_object_path(struct mvld_image *, const struct mvld_object *);
 int rimf_setting_symbol(const struct mvld_context *, const struct mvld_setting *, struct mvld_symbol *out);
 int rimf_file_place(const struct mvld_context *, const struct mvld_file *, uintptr_t address);
+/* realise/file_view.c; and ends it, when the pass has returned. */
+const struct mvld_object *rimf_file_object(const struct mvld_context *, const struct mvld_file *);
+void rimf_file_close(struct mvld_image *);
 int rimf_random(const struct mvld_image *, void *to, size_t size);
 
 #endif

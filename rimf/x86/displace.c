@@ -110,6 +110,37 @@ static int check_rest(struct function *f)
     return 0;
 }
 
+static int pass_over(struct function *f)
+{
+    struct instruction i;
+
+    for (f->end = f->first; f->end < f->first + DISPLACE_JUMP; f->end += i.length) {
+        enum flow flow;
+
+        if (f->size < f->first + DISPLACE_JUMP)
+            return refuse(f, "it is shorter than a jump");
+        if (!decode(f->code + f->end, f->size - f->end, &i))
+            return refuse(f, "its first instructions are not understood");
+        flow = instruction_flow(&i);
+        if (flow == FLOW_CALL_INDIRECT && !instruction_is(&i, 0, 0xff)) /* the kernel goes back to it, to make it again */
+            return refuse(f, "a system call is among its first instructions");
+        if ((flow == FLOW_CALL || flow == FLOW_CALL_INDIRECT) && f->end + i.length < f->first + DISPLACE_JUMP)
+            return refuse(f, "a call among its first instructions returns to them");
+    }
+    f->end = f->first + DISPLACE_JUMP;
+    return check_rest(f);
+}
+
+int displace_over(const uint8_t *code, size_t size, uintptr_t start, struct displaced *out, const char **why)
+{
+    struct function f = {.code = code, .size = size, .start = start, .first = endbr64_size(code, size)};
+    int err = pass_over(&f);
+
+    *out = (struct displaced){.skip = (uint8_t)f.first, .length = DISPLACE_JUMP};
+    *why = f.why;
+    return err;
+}
+
 static int displace_from(struct function *f, uintptr_t to, struct displaced *out,
                          int (*check)(struct function *), const char **why)
 {

@@ -45,6 +45,10 @@ int displace(const uint8_t *code, size_t size, uintptr_t start, uintptr_t to,
 int displace_again(const uint8_t *code, size_t size, uintptr_t start, uintptr_t to,
                    struct displaced *out, const char **why);
 
+/* A jump may take the place of what the function begins with, which runs nowhere any more: so that may be anything but
+ * a system call, or a call that would return behind the first byte of the jump.  `skip` and `length` alone are said. */
+int displace_over(const uint8_t *code, size_t size, uintptr_t start, struct displaced *out, const char **why);
+
 /* Encodes one instruction at `from`, readable at `code`, into `bytes` for the address `to`: a RIP
  * operand and a four-byte branch keep their targets.  0; -ENOTSUP: another branch, or an operand of
  * 32 bits; -ERANGE: too far. */

@@ -41,6 +41,10 @@ struct attach {
     uint64_t syscall_ret, restorer; /* two places of libc's code: see call.c */
     struct attach_stopped *stopped;
     uint64_t pause; /* nanoseconds that the thread was stopped */
+    struct attach_thread *others; /* that are stopped, besides */
+    size_t n_others;
+    struct elf_file *elf; /* of the object that was asked for a function last: with this `dynamic`, or NULL */
+    uint64_t elf_of;
 };
 
 /* ---- process.c */
@@ -52,9 +56,11 @@ int attach_fail(struct attach *, const char *format, ...) __attribute__((format(
 char *attach_file(const struct attach *, const char *name, size_t *size);
 /* Copies memory of the process.  0, or -1. */
 int attach_read(const struct attach *, uint64_t address, void *to, size_t size);
+char *attach_string(const struct attach *, uint64_t address); /* to be freed; "": it cannot be read */
 int attach_write(const struct attach *, uint64_t address, const void *from, size_t size);
 /* May the process write there by itself? */
 int attach_is_writable(const struct attach *, uint64_t address, size_t size);
+uint64_t attach_auxiliary(const struct attach *, uint64_t type); /* of its auxv; 0: it is not there */
 /* Is it the process that was opened, and still one that may be reached? */
 int attach_check(struct attach *);
 
@@ -63,8 +69,12 @@ int attach_check(struct attach *);
 int attach_objects(struct attach *);
 /* The same, and finds the two places in libc. */
 int attach_list(struct attach *);
-/* The address of a function of an object, or 0. */
-uint64_t attach_function(const struct attach *, const struct attach_object *, const char *name);
+/* The object's file, when it is the one that is mapped: after an upgrade another one has its name.  0, or -1 and the
+ * file's `error`; elf_file_close() in any case. */
+struct elf_file;
+int attach_elf(const struct attach *, const struct attach_object *, struct elf_file *);
+/* The address of a function of an object, or 0; `why` is set where its file cannot be read. */
+uint64_t attach_function(struct attach *, const struct attach_object *, const char *name);
 /* The object's file name as this process opens it: in the root of the other one. */
 void attach_path(const struct attach *, const struct attach_object *, char *to, size_t size);
 /* An object of this base name, up to a version: "libc.so" is libc.so.6, too.  NULL: none. */
@@ -86,6 +96,37 @@ int attach_rest(struct attach *, unsigned milliseconds);
 int attach_resume(struct attach *, int request, unsigned milliseconds);
 int attach_interrupt(struct attach *); /* and waits: 0, or -1 */
 uint64_t attach_clock(void);
+/* The status of a thread that stops before attach_clock() says so, or -1; and the signal that it stopped with. */
+int attach_wait(pid_t thread, uint64_t until);
+int attach_signal(int status);
+/* A system call that was interrupted by our stop alone, and is to be made again: 1 when the registers were changed. */
+int attach_mend_call(const struct attach *, pid_t thread, struct user_regs_struct *);
+char *attach_thread_file(const struct attach *, pid_t thread, const char *what); /* "": it has ended; to be freed */
+char attach_thread_state(const struct attach *, pid_t thread); /* as in its stat; X: it has ended */
+
+/* ---- library.c: between attach_begin() and attach_end() */
+/* dlopen(3), dlclose(3), dlsym(3).  0, or -1: also when there is no such file or symbol. */
+int attach_open_library(struct attach *, const char *path, int mode, uint64_t *handle);
+int attach_close_library(struct attach *, uint64_t handle);
+int attach_symbol(struct attach *, uint64_t handle, const char *name, uint64_t *address);
+
+/* ---- threads.c */
+struct attach_thread {
+    pid_t thread; /* 0: it has ended */
+    int is_stopped, signal;
+    struct user_regs_struct registers;
+};
+/* All other threads are stopped, within so many milliseconds.  0; or -1, and none is. */
+int attach_stop_others(struct attach *, unsigned milliseconds);
+void attach_let_go(struct attach *);
+/* A thread that stands there, or 0. */
+struct attach_range {
+    uint64_t start, size;
+    int returns; /* also who returns there; and whoever stands there can go on, a few instructions */
+};
+/* Lets threads that stand in such a range go on until they do not: they run alone. */
+void attach_step_out(struct attach *, const struct attach_range *, size_t n);
+pid_t attach_stands_in(const struct attach *, const struct attach_range *, size_t n);
 
 /* ---- call.c */
 #define ATTACH_ROOM (4u << 20) /* bytes for arguments and answers; memory that is not touched costs nothing */
@@ -94,6 +135,8 @@ int attach_begin(struct attach *, unsigned milliseconds);
 uint64_t attach_put(struct attach *, const void *what, size_t size);
 /* Calls it with up to six arguments.  0, or -1. */
 int attach_call(struct attach *, uint64_t function, const uint64_t *arguments, size_t n, uint64_t *result);
+/* The thread makes this system call; the result as the kernel has it.  0, or -1. */
+int attach_system_call(struct attach *, long number, const uint64_t arguments[6], uint64_t *result);
 uint64_t attach_room(const struct attach *, size_t *size); /* what is left of the room */
 /* Gives the thread back.  0, or -1. */
 int attach_end(struct attach *);

@@ -143,8 +143,7 @@ static int lost(struct attach *a)
     return attach_fail(a, "process %d ended meanwhile", a->pid);
 }
 
-/* The thread makes a system call, by libc's `syscall; ret`. */
-static int make_call(struct attach *a, long number, const uint64_t arguments[6], uint64_t *result)
+int attach_system_call(struct attach *a, long number, const uint64_t arguments[6], uint64_t *result)
 {
     struct user_regs_struct r = a->stopped->registers;
 
@@ -172,7 +171,7 @@ static int make_memory(struct attach *a)
     uint64_t area, result;
 
     if (write_frame(a, frame_on_stack(s)) ||
-        make_call(a, SYS_mmap, (uint64_t[6]){0, SIZE, PROT_READ | PROT_WRITE,
+        attach_system_call(a, SYS_mmap, (uint64_t[6]){0, SIZE, PROT_READ | PROT_WRITE,
                                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, ~UINT64_C(0), 0}, &area))
         return -1;
     if ((int64_t)area < 0 && (int64_t)area > -4096)
@@ -180,7 +179,7 @@ static int make_memory(struct attach *a)
     s->area = area;
     s->room = area + ROOM;
     if (attach_write(a, area + CODE, code, sizeof code) || write_frame(a, area + FRAME) ||
-        make_call(a, SYS_mprotect, (uint64_t[6]){area + CODE, PAGE, PROT_READ | PROT_EXEC}, &result))
+        attach_system_call(a, SYS_mprotect, (uint64_t[6]){area + CODE, PAGE, PROT_READ | PROT_EXEC}, &result))
         return -1;
     if (result)
         return attach_fail(a, "process %d may not have new code: %s", a->pid, strerror((int)-(int64_t)result));
@@ -273,7 +272,7 @@ int attach_end(struct attach *a)
     if (!s)
         return 0;
     if (a->thread && s->area) /* libc's call, for the code of ours goes; then a stop behind which calls are restarted */
-        err = make_call(a, SYS_munmap, (uint64_t[6]){s->area, SIZE}, &result) ||
+        err = attach_system_call(a, SYS_munmap, (uint64_t[6]){s->area, SIZE}, &result) ||
               ptrace(PTRACE_INTERRUPT, a->thread, NULL, NULL) || attach_resume(a, PTRACE_CONT, CALL_MS) == -1;
     xstate = (struct iovec){s->xstate, s->xstate_size};
     if (a->thread && !err)

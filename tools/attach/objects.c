@@ -15,7 +15,7 @@
 
 #define OBJECTS_MAX 100000 /* more are a list that is damaged */
 
-static char *read_string(const struct attach *a, uint64_t address)
+char *attach_string(const struct attach *a, uint64_t address)
 {
     char text[4096];
     ssize_t n = address ? pread(a->memory, text, sizeof text - 1, (off_t)address) : 0;
@@ -128,19 +128,61 @@ const struct attach_object *attach_named(const struct attach *a, const char *nam
     return NULL;
 }
 
-uint64_t attach_function(const struct attach *a, const struct attach_object *object, const char *name)
+/* What is mapped begins as the file does: ELF header, program headers, and behind them the build-id. */
+static int is_mapped(const struct attach *a, const struct attach_object *object, const struct elf_file *file)
 {
-    struct elf_file file;
+    uint8_t head[4096];
+    size_t size;
+
+    for (size_t i = 0; i < file->phnum; i++) {
+        const Elf64_Phdr *p = &file->phdr[i];
+
+        if (p->p_type != PT_LOAD || p->p_offset)
+            continue;
+        size = p->p_filesz < sizeof head ? p->p_filesz : sizeof head;
+        return !attach_read(a, object->bias + p->p_vaddr, head, size) && !memcmp(head, file->bytes, size);
+    }
+    return 1;
+}
+
+int attach_elf(const struct attach *a, const struct attach_object *object, struct elf_file *file)
+{
     char path[4200];
-    uint64_t address = 0;
 
     attach_path(a, object, path, sizeof path);
-    if (!elf_file_open(&file, path))
-        for (size_t i = 0; !address && i < file.n_functions; i++)
-            if (!strcmp(file.functions[i].name, name))
-                address = object->bias + file.functions[i].address;
-    elf_file_close(&file);
-    return address;
+    if (elf_file_open(file, path))
+        return -1;
+    return is_mapped(a, object, file) ? 0 : elf_fail(file, "it is another build than the one that runs");
+}
+
+/* Mostly libc's: to read it takes longer than to ask it, and threads may stand still meanwhile.  NULL: see
+ * attach_elf(). */
+static const struct elf_file *last_elf(struct attach *a, const struct attach_object *object)
+{
+    if (a->elf && a->elf_of == object->dynamic)
+        return a->elf;
+    if (a->elf)
+        elf_file_close(a->elf);
+    else
+        a->elf = must_alloc(1, sizeof *a->elf);
+    a->elf_of = object->dynamic;
+    if (!attach_elf(a, object, a->elf))
+        return a->elf;
+    attach_fail(a, "process %d: %s: %s", a->pid, object->name, a->elf->error);
+    elf_file_close(a->elf);
+    free(a->elf);
+    a->elf = NULL;
+    return NULL;
+}
+
+uint64_t attach_function(struct attach *a, const struct attach_object *object, const char *name)
+{
+    const struct elf_file *file = last_elf(a, object);
+
+    for (size_t i = 0; file && i < file->n_functions; i++)
+        if (!file->functions[i].is_ifunc && !strcmp(file->functions[i].name, name))
+            return object->bias + file->functions[i].address;
+    return 0;
 }
 
 /* In the executable segment of libc, or of a static program:
@@ -150,14 +192,10 @@ static void find_places(struct attach *a, const struct attach_object *object)
 {
     static const uint8_t call[] = {0x0f, 0x05, 0xc3};
     static const uint8_t restore[] = {0x48, 0xc7, 0xc0, 0x0f, 0x00, 0x00, 0x00, 0x0f, 0x05};
-    struct elf_file file;
-    char path[4200];
+    const struct elf_file *file = last_elf(a, object);
 
-    attach_path(a, object, path, sizeof path);
-    if (elf_file_open(&file, path))
-        file.phnum = 0;
-    for (size_t i = 0; i < file.phnum; i++) {
-        const Elf64_Phdr *p = &file.phdr[i];
+    for (size_t i = 0; file && i < file->phnum; i++) {
+        const Elf64_Phdr *p = &file->phdr[i];
         uint64_t start = object->bias + p->p_vaddr;
         uint8_t *text, *at;
 
@@ -172,7 +210,6 @@ static void find_places(struct attach *a, const struct attach_object *object)
         }
         free(text);
     }
-    elf_file_close(&file);
 }
 
 int attach_objects(struct attach *a)
@@ -188,7 +225,7 @@ int attach_objects(struct attach *a)
             if (attach_read(a, next, &map, sizeof map))
                 return attach_fail(a, "process %d: its host loader's list cannot be read", a->pid);
             if ((uint64_t)map.l_ld != a->objects[0].dynamic)
-                add_object(a, read_string(a, (uint64_t)map.l_name), map.l_addr, (uint64_t)map.l_ld);
+                add_object(a, attach_string(a, (uint64_t)map.l_name), map.l_addr, (uint64_t)map.l_ld);
         }
     }
     return 0;
@@ -208,5 +245,5 @@ int attach_list(struct attach *a)
     find_places(a, libc ? libc : a->objects);
     if (a->syscall_ret && a->restorer)
         return 0;
-    return attach_fail(a, "process %d: no C library is found that could make system calls for us", a->pid);
+    return a->why[0] ? -1 : attach_fail(a, "process %d: no C library is found that could make system calls for us", a->pid);
 }

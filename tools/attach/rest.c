@@ -80,8 +80,7 @@ static int is_rest(const struct attach *a, uint64_t number, const uint64_t *argu
     }
 }
 
-/* A file of a thread in /proc, to be freed; "" when it cannot be read. */
-static char *read_of_thread(const struct attach *a, pid_t thread, const char *what)
+char *attach_thread_file(const struct attach *a, pid_t thread, const char *what)
 {
     char path[48], *text;
 
@@ -92,7 +91,7 @@ static char *read_of_thread(const struct attach *a, pid_t thread, const char *wh
 
 static int waits_in_a_call(const struct attach *a, pid_t thread)
 {
-    char *text = read_of_thread(a, thread, "syscall");
+    char *text = attach_thread_file(a, thread, "syscall");
     uint64_t number, arguments[3];
     int n = sscanf(text, "%lu %lx %lx %lx", &number, &arguments[0], &arguments[1], &arguments[2]);
 
@@ -102,7 +101,7 @@ static int waits_in_a_call(const struct attach *a, pid_t thread)
 
 /* ---- stops */
 
-static int wait_status(pid_t thread, uint64_t until)
+int attach_wait(pid_t thread, uint64_t until)
 {
     int status;
 
@@ -125,7 +124,7 @@ static int is_foreign(int status)
     return status >> 16 ? WSTOPSIG(status) != SIGTRAP : WSTOPSIG(status) != (SIGTRAP | 0x80);
 }
 
-static int signal_of(int status)
+int attach_signal(int status)
 {
     return status >> 16 ? 0 : WSTOPSIG(status);
 }
@@ -133,12 +132,12 @@ static int signal_of(int status)
 /* The status of the stop that was asked for, or -1.  From others the thread goes on with this request. */
 static int wait_for_stop(struct attach *a, int request, uint64_t until)
 {
-    int status = wait_status(a->thread, until);
+    int status = attach_wait(a->thread, until);
 
     while (status != -1 && is_foreign(status)) {
-        if (ptrace(request, a->thread, NULL, signal_of(status)))
+        if (ptrace(request, a->thread, NULL, attach_signal(status)))
             return -1;
-        status = wait_status(a->thread, until);
+        status = attach_wait(a->thread, until);
     }
     return status;
 }
@@ -164,14 +163,23 @@ int attach_interrupt(struct attach *a)
 
 /* ---- what the thread has */
 
-static int has_signal(const struct attach *a)
+/* Would one be delivered when the thread goes on? */
+static int has_signal(const struct attach *a, pid_t thread)
 {
-    char *text = read_of_thread(a, a->thread, "status"), *line = strstr(text, "SigPnd:");
+    char *text = attach_thread_file(a, thread, "status"), *line = strstr(text, "SigPnd:");
     uint64_t own = 0, shared = 0, blocked = 0;
     int n = line ? sscanf(line, "SigPnd: %lx ShdPnd: %lx SigBlk: %lx", &own, &shared, &blocked) : 0;
 
     free(text);
     return n != 3 || ((own | shared) & ~blocked);
+}
+
+int attach_mend_call(const struct attach *a, pid_t thread, struct user_regs_struct *r)
+{
+    if ((int64_t)r->orig_rax < 0 || (int64_t)r->rax != -EINTR || has_signal(a, thread))
+        return 0;
+    r->rax = (uint64_t)-ERESTARTNOHAND;
+    return 1;
 }
 
 /* Reads what the thread has; 0 when that is a place of rest. */
@@ -190,8 +198,8 @@ static int look(struct attach *a, int waits)
         ptrace(PTRACE_GETSIGMASK, a->thread, (void *)sizeof s->mask, &s->mask))
         return -1;
     s->xstate_size = area.iov_len;
-    if ((int64_t)s->registers.rax == -EINTR && waits && !has_signal(a))
-        s->registers.rax = (uint64_t)-ERESTARTNOHAND;
+    if (waits)
+        attach_mend_call(a, a->thread, &s->registers);
     return s->xstate_size < XSTATE_MAX ? 0 : -1;
 }
 
@@ -229,10 +237,9 @@ static int stop_thread(struct attach *a, pid_t thread)
     return -1;
 }
 
-/* The state letter of a thread's stat. */
-static char state_of(const struct attach *a, pid_t thread)
+char attach_thread_state(const struct attach *a, pid_t thread)
 {
-    char *text = read_of_thread(a, thread, "stat"), *end = strrchr(text, ')');
+    char *text = attach_thread_file(a, thread, "stat"), *end = strrchr(text, ')');
     char state = end && end[1] ? end[2] : 'X';
 
     free(text);
@@ -247,7 +254,7 @@ static int try_threads(struct attach *a, int running)
 
     for (struct dirent *entry; !done && folder && (entry = readdir(folder));) {
         pid_t thread = (pid_t)strtol(entry->d_name, NULL, 10);
-        char state = thread > 0 ? state_of(a, thread) : 'X';
+        char state = thread > 0 ? attach_thread_state(a, thread) : 'X';
 
         if (state == 'T')
             attach_fail(a, "process %d is stopped", a->pid);

@@ -231,3 +231,13 @@ const char *changes_remove(const char *path, const struct change *row)
 {
     return access(path, F_OK) ? NULL : change_rows(path, row, NULL);
 }
+
+void changes_end(const char *path)
+{
+    char *aside = must_print("%s.new", path), *folder = folder_of(path);
+    unlink(path);
+    unlink(aside);
+    rmdir(folder);
+    free(folder);
+    free(aside);
+}

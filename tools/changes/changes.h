@@ -64,6 +64,9 @@ int changes_lock(const char *path, const char *subcommand, int make, const char 
 const char *changes_add(const char *path, const struct change *);
 const char *changes_remove(const char *path, const struct change *);
 
+/* With the lock: the record goes, and its folder, when nothing else is in it. */
+void changes_end(const char *path);
+
 /* With the lock; undo.c: takes one change back, on the machine whose root folder is `root`, and removes its row from the record
  * when the change is no longer there.  NULL: the file is what it was, or was changed by others before.  Else a
  * sentence: what went wrong, or in what the file differs from before. */

@@ -60,9 +60,10 @@ const char *made_remove(const char *path, const char *sum)
     return stands && unlink(path) ? strerror(errno) : NULL;
 }
 
-void made_remove_folder(const char *path)
+int made_remove_folder(const char *path)
 {
     char *folder = must_print("%.*s", (int)(strrchr(path, '/') - path), path);
-    rmdir(folder);
+    int gone = !rmdir(folder);
     free(folder);
+    return gone;
 }

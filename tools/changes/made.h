@@ -18,7 +18,7 @@ int made_stands(const char *path, const char *sum);
 /* NULL: it is gone.  Else what went wrong. */
 const char *made_remove(const char *path, const char *sum);
 
-/* The folder of this file, if nothing is in it. */
-void made_remove_folder(const char *path);
+/* The folder of this file goes, if nothing is in it.  1: it is gone. */
+int made_remove_folder(const char *path);
 
 #endif

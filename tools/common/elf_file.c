@@ -256,14 +256,16 @@ static void add_functions(struct elf_file *f, const Elf64_Shdr *table, const Elf
     for (size_t i = 0; i < n; i++) {
         Elf64_Sym sym;
         memcpy(&sym, f->bytes + table->sh_offset + i * sizeof sym, sizeof sym);
-        if (ELF64_ST_TYPE(sym.st_info) != STT_FUNC || sym.st_shndx == SHN_UNDEF ||
+        int type = ELF64_ST_TYPE(sym.st_info);
+        if ((type != STT_FUNC && type != STT_GNU_IFUNC) || sym.st_shndx == SHN_UNDEF ||
             sym.st_name >= strings->sh_size)
             continue;
         const char *name = (const char *)f->bytes + strings->sh_offset + sym.st_name;
         if (!memchr(name, 0, strings->sh_size - sym.st_name))
             continue;
         f->functions[f->n_functions++] =
-            (struct elf_symbol){.address = sym.st_value, .size = sym.st_size, .name = name};
+            (struct elf_symbol){.address = sym.st_value, .size = sym.st_size, .name = name,
+                                  .is_ifunc = type == STT_GNU_IFUNC};
     }
 }
 

@@ -18,6 +18,7 @@
 struct elf_symbol { /* a function that the file names */
     uint64_t address, size;
     const char *name;
+    int is_ifunc; /* what is there chooses the function */
 };
 
 struct elf_file {

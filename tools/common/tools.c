@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * tools.c: messages, memory and JSON for the subcommands.
+ * tools.c: messages, memory, JSON and numbers of processes for the subcommands.
  */
 #include "tools/common/tools.h"
 

@@ -7,6 +7,7 @@
 
 #include <stdint.h>
 #include <stdio.h>
+#include <sys/types.h>
 
 /* Exit codes of every subcommand. */
 enum { TOOL_OK = 0, TOOL_FAILED = 1, TOOL_USAGE = 2 };
@@ -28,6 +29,7 @@ int tool_enable(int argc, char **argv);
 int tool_disable(int argc, char **argv);
 int tool_status(int argc, char **argv);
 int tool_switch(int argc, char **argv);
+int tool_patch(int argc, char **argv);
 int tool_try(int argc, char **argv);
 int tool_show(int argc, char **argv);
 int tool_passes(int argc, char **argv);

@@ -164,6 +164,8 @@ static int arrange(const struct wish *w, const struct target *t, const struct wa
         return -1;
     printf("%s starts under mvld by %s%s%s; `mvld disable %s' takes it back\n", t->program, way->name,
            way->text ? " " : "", way->text ? place : "", t->program);
+    if (way == ways)
+        puts("  it takes each start some 2 ms, which --by set-interp does not: that changes the program's file");
     if (way->enter) {
         char *unit = unit_of(place);
         printf("  from its next start: systemctl restart %s\n", unit);
@@ -190,13 +192,16 @@ static int arrange_again(const struct wish *w, const struct target *t, const str
 /* The way that was asked for, or the first one that the program can have. */
 static int arrange_new(const struct wish *w, const struct target *t)
 {
-    const char *by = w->by ? w->by : w->unit ? "unit" : NULL, *why = NULL;
+    const char *by = w->by ? w->by : w->unit ? "unit" : NULL, *why = NULL, *no_wrapper = NULL;
     for (const struct way *way = ways; way->name; way++) {
         char *place = by && strcmp(by, way->name) ? NULL : way->place(t, &why);
         int failed = place ? arrange(w, t, way, place) : -1;
         free(place);
+        if (place && failed && no_wrapper)
+            complain("enable", "%s: no wrapper either: %s", t->program, no_wrapper);
         if (place)
             return failed;
+        no_wrapper = way == ways && !by ? why : no_wrapper;
     }
     complain("enable", "%s: %s", t->program, why);
     return -1;
@@ -307,6 +312,18 @@ static int is_way(const char *name)
     return way->name != NULL;
 }
 
+/* What is wrong with the options, or NULL. */
+static const char *find_contradiction(const struct wish *w, int stale, int programs)
+{
+    if (w->by && !is_way(w->by))
+        return must_print("--by %s: it is wrapper, unit or set-interp", w->by);
+    if (stale && (programs || w->by || w->unit || w->passes))
+        return "--stale stands alone";
+    if (w->unit && w->by && strcmp(w->by, "unit"))
+        return must_print("--unit excludes --by %s", w->by);
+    return w->unit && programs > 1 ? "--unit is for one program" : NULL;
+}
+
 int tool_enable(int argc, char **argv)
 {
     static const struct option options[] = {{"by", required_argument, NULL, 'b'},
@@ -330,11 +347,13 @@ int tool_enable(int argc, char **argv)
         default: return TOOL_USAGE;
         }
     }
-    if (stale == (optind < argc) || (w.by && !is_way(w.by)) || (stale && (w.by || w.unit || w.passes)) ||
-        (w.unit && (argc - optind != 1 || (w.by && strcmp(w.by, "unit"))))) {
+    const char *wrong = find_contradiction(&w, stale, argc - optind);
+    if (wrong)
+        complain("enable", "%s", wrong);
+    else if (!stale && optind == argc)
         fputs(usage, stderr);
+    if (wrong || (!stale && optind == argc))
         return TOOL_USAGE;
-    }
     if (path_pass_folders()) {
         complain("enable", "this mvld is not installed, and its passes would not be found: ./dev install");
         return TOOL_FAILED;

@@ -70,8 +70,8 @@ int enable_is_stale(const char *program);
 const char *enable_make_file(const char *kind, const char *path, const char *program, const char *text, unsigned mode);
 
 /* Runs another subcommand of mvld, as programs start by `way`, or as usual with NULL; what steers mvld and the host
- * loader is taken out of its environment.  *said: what it says, to be freed; with NULL that is not caught.  Returns its
- * exit code. */
+ * loader is taken out of its environment.  *said: what it says, to be freed; with NULL only its standard error is, to
+ * the user.  Returns its exit code. */
 int enable_run(const struct way *, const char *const *words, char **said);
 
 /* The folder of the configuration that this user writes, to be freed; or NULL: there is none. */

@@ -3,6 +3,7 @@
  * enable/status.c: `mvld status` says what is in force.  Whether a snapshot is applied is tried, by a start that
  * ends before the program's first constructor (`mvld build --check`).
  */
+#include "tools/attach/which.h"
 #include "tools/cache/items.h"
 #include "tools/common/tools.h"
 #include "tools/enable/enable.h"
@@ -182,63 +183,79 @@ static void report_others(const struct changes *rows, struct json *j)
     cache_items_free(&items);
 }
 
+static int is_named(const struct changes *rows, const char *program, char **names, int n)
+{
+    int is = 0;
+    for (int i = 0; i < n && !is; i++) {
+        char *named = enable_program(rows, names[i]);
+        is = !strcmp(program, named);
+        free(named);
+    }
+    return is;
+}
+
+static int need_recorded(const struct changes *rows, const char *name)
+{
+    char *program = enable_program(rows, name);
+    int failed = changes_next(rows, NULL, program) ? TOOL_OK : TOOL_FAILED;
+    if (failed)
+        complain("status", "%s: it is neither enabled nor changed by set-interp", program);
+    free(program);
+    return failed;
+}
+
+/* Those named, or all. */
+static int status_of_programs(char **names, int n, struct json *j)
+{
+    char *record = changes_path("");
+    struct changes rows = {0};
+    const char *why = record ? changes_read(record, &rows) : NULL;
+    int status = TOOL_OK, listed = 0;
+
+    if (why)
+        complain("status", "%s", why);
+    for (size_t i = 0; i < rows.n; i++)
+        if (way_of(&rows.row[i]) && (!n || is_named(&rows, change_program(&rows.row[i]), names, n))) {
+            status |= report(&rows.row[i], j);
+            listed++;
+        }
+    for (int i = 0; i < n && !why; i++)
+        status |= need_recorded(&rows, names[i]);
+    if (!n && !listed && !j && !why)
+        puts("no program is enabled");
+    if (!n && !why)
+        report_others(&rows, j);
+    changes_free(&rows);
+    free(record);
+    return why ? TOOL_FAILED : status;
+}
+
 int tool_status(int argc, char **argv)
 {
     static const struct option options[] = {{"json", no_argument, NULL, 'j'}, {"help", no_argument, NULL, 'h'}, {0}};
     struct json j = {.to = stdout};
     int json = 0, status = TOOL_OK, c;
-    pid_t *pids = NULL;
-    size_t n_pids = 0;
-    char *end;
+    struct processes processes = {0};
 
     while ((c = getopt_long(argc, argv, "p:h", options, NULL)) != -1) {
         switch (c) {
         case 'p':
-            pids = must_grow(pids, n_pids + 1, sizeof *pids);
-            pids[n_pids++] = (pid_t)strtol(optarg, &end, 10);
-            if (!*end && pids[n_pids - 1] > 0)
-                break;
-            complain("status", "no process has the number %s", optarg);
-            return TOOL_USAGE;
+            if (processes_add(&processes, "status", optarg))
+                return TOOL_USAGE;
+            break;
         case 'j': json = 1; break;
         case 'h': fputs(status_usage, stdout); return TOOL_OK;
         default: return TOOL_USAGE;
         }
     }
-    if (n_pids) {
-        if (json)
-            json_begin(&j, NULL, '[');
-        for (size_t i = 0; i < n_pids; i++)
-            status |= status_of_process(pids[i], json ? &j : NULL);
-        if (json)
-            json_end(&j, ']');
-        free(pids);
-        return status;
-    }
-    char *record = changes_path("");
-    struct changes rows = {0};
-    const char *why = record ? changes_read(record, &rows) : NULL;
-    if (why) {
-        complain("status", "%s", why);
-        return TOOL_FAILED;
-    }
     if (json)
         json_begin(&j, NULL, '[');
-    for (size_t i = 0; i < rows.n; i++) {
-        int wanted = optind == argc;
-        for (int k = optind; k < argc; k++) {
-            char *program = enable_program(&rows, argv[k]);
-            wanted |= !strcmp(change_program(&rows.row[i]), program);
-            free(program);
-        }
-        if (wanted && way_of(&rows.row[i]))
-            status |= report(&rows.row[i], json ? &j : NULL);
-    }
-    if (optind == argc)
-        report_others(&rows, json ? &j : NULL);
+    for (size_t i = 0; i < processes.n; i++)
+        status |= status_of_process(processes.pid[i], json ? &j : NULL);
+    if (!processes.n)
+        status = status_of_programs(argv + optind, argc - optind, json ? &j : NULL);
     if (json)
         json_end(&j, ']');
-    changes_free(&rows);
-    free(record);
+    free(processes.pid);
     return status;
 }

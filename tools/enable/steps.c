@@ -106,7 +106,8 @@ static char *read_all(int fd)
 static _Noreturn void become(const struct way *way, const char *self, char *const *argv, char *const *environment,
                              int out)
 {
-    if (out >= 0 && (dup2(out, STDOUT_FILENO) < 0 || dup2(out, STDERR_FILENO) < 0))
+    int to = out < 0 ? open("/dev/null", O_WRONLY | O_CLOEXEC) : out;
+    if ((to >= 0 && dup2(to, STDOUT_FILENO) < 0) || (out >= 0 && dup2(out, STDERR_FILENO) < 0))
         _exit(TOOL_FAILED);
     if (!way || !way->enter || !way->enter())
         execve(self, argv, environment);

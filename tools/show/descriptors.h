@@ -74,6 +74,8 @@ void descriptors_free(struct descriptors *);
 int same_target(const struct elf_target *, const struct elf_target *);
 /* The name of the switch that a guard asks, or NULL. */
 const char *switch_name(const struct descriptors *, const struct elf_target *);
+/* The first of these bytes.  MV_UNKNOWN: none that a commit replaces, and *length is 0.  instruction.c */
+enum mv_instruction instruction_decode(const uint8_t *bytes, size_t n, unsigned *length);
 const char *instruction_name(enum mv_instruction);
 
 #endif

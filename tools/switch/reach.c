@@ -62,27 +62,14 @@ int reach_open(struct reach *r, pid_t pid)
     return 0;
 }
 
-/* As though the program had opened it where the thread waits.  errno is the thread's own again. */
 static int bring_library(struct reach *r)
 {
     struct attach *a = r->attach;
-    const struct attach_object *libc = attach_named(a, "libc.so"), *object;
-    uint64_t open = libc ? attach_function(a, libc, "dlopen") : 0;
-    uint64_t place = libc ? attach_function(a, libc, "__errno_location") : 0;
-    uint64_t path, handle = 0, where = 0;
-    int number = 0;
+    const struct attach_object *object;
+    uint64_t handle;
 
-    if (!open && (object = attach_named(a, "libdl.so")))
-        open = attach_function(a, object, "dlopen");
-    if (!open)
-        return attach_fail(a, "process %d has no dlopen(3), by which libmultiverse could come", a->pid);
-    path = attach_put(a, path_library(), strlen(path_library()) + 1);
-    if (!path || attach_call(a, place, NULL, 0, &where) || attach_read(a, where, &number, sizeof number) ||
-        attach_call(a, open, (uint64_t[]){path, RTLD_NOW | RTLD_GLOBAL}, 2, &handle) ||
-        attach_write(a, where, &number, sizeof number))
+    if (attach_open_library(a, path_library(), RTLD_NOW | RTLD_GLOBAL, &handle))
         return -1;
-    if (!handle)
-        return attach_fail(a, "process %d: %s could not be opened there", a->pid, path_library());
     for (size_t i = 0; i < a->n_objects; i++)
         free(a->objects[i].name);
     a->n_objects = 0;

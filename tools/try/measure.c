@@ -142,7 +142,7 @@ const char *try_measure(struct try_runs *r, double seconds, size_t most)
     if (!why && r->ways[0].wrong)
         return "it ends with one status or another, so that runs cannot be compared";
     if (!why && r->n_rounds < FEWEST)
-        return must_print("%zu rounds are too few to tell: name arguments with which it ends sooner", r->n_rounds);
+        return must_print("%zu rounds are too few to tell: name arguments with which it ends sooner, or more --seconds", r->n_rounds);
     return why;
 }
 

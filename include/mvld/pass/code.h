@@ -26,12 +26,15 @@ enum mvld_proof {
     MVLD_PROOF_MOVABLE  /* the same, and everything that depends on its address is known */
 };
 
-#define MVLD_FUNCTION_REACHED 1u /* it can be reached otherwise than from proven functions: pointers, symbols,
-                                  * code that was not decoded */
+/* How it can be reached, other than from proven functions. */
+#define MVLD_FUNCTION_REACHED 1u  /* by any of: pointers, symbols, code that was not decoded */
+#define MVLD_FUNCTION_HELD 2u     /* by more than symbols: something may hold its address */
+#define MVLD_FUNCTION_EXPORTED 4u /* by a dynamic symbol: dlsym finds it, and objects that come later */
+#define MVLD_FUNCTION_BOUND 8u    /* an object of the process, or the host loader, refers to such a symbol */
 
 struct mvld_function {
     const struct mvld_object *object;
-    const char *name;              /* a symbol at its entry, or NULL */
+    const char *name;              /* a symbol at its entry, or NULL; valid until the pass's function returns */
     uintptr_t entry, end;          /* [entry, end), as mapped originally */
     struct mvld_fragment fragment; /* the smallest fragment that it can move with; size 0: it cannot move */
     enum mvld_proof proof;
@@ -70,6 +73,10 @@ struct mvld_instruction {
                        * instruction.  Undecided registers count as live: all of them at calls, returns, and
                        * exits from the function. */
 };
+
+/* For code_remove: neither dlsym nor an object that comes later will look up what no object of the process refers
+ * to. */
+#define MVLD_REMOVE_EXPORTED 1u
 
 /* A function in code that a pass adds (code_add).  `frame` has DWARF call frame instructions, as behind
  * `.cfi_startproc`: at the first byte the CFA is %rsp + 8, and the return address is at CFA - 8.  The code

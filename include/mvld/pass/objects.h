@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * mvld/pass/objects.h: the tables of objects, symbols, domains and sections.  Included by mvld/pass.h.
+ * mvld/pass/objects.h: the tables of objects, symbols and sections.  Included by mvld/pass.h.
  */
 #ifndef MVLD_PASS_OBJECTS_H
 #define MVLD_PASS_OBJECTS_H
@@ -49,13 +49,7 @@ struct mvld_symbol {
 
 #define MVLD_SYMBOLS_MAX 1024u /* added by a pass to one object (symbol_add) */
 
-/* An isolation domain: objects inside one protection boundary.  Domain 0, "process", exists from the start and
- * contains every new object.  Domains are information for later passes; they protect nothing themselves. */
-struct mvld_domain {
-    const char *name;
-    size_t n_objects;
-};
-#define MVLD_DOMAINS_MAX 256u
+#define MVLD_DOMAINS_MAX 256u   /* of a process (domain_add) */
 
 enum mvld_section_kind {
     MVLD_SECTION_CODE = 1,

@@ -124,13 +124,8 @@ static int mark_closing(struct mv_engine *engine)
 /* Takes the lock and brings the list of objects up to date. */
 int mv_enter(struct mv_engine *engine, struct mv_reply *reply)
 {
-    int err;
+    int err = mv_lock(engine, reply);
 
-    if (reply) {
-        reply->report[0] = 0;
-        reply->used = reply->lost = 0;
-    }
-    err = mv_lock(engine, reply);
     if (err)
         return err;
     engine->operation++;

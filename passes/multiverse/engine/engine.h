@@ -100,6 +100,7 @@ struct mv_point {
     uint8_t outcome;  /* enum multiverse_outcome, of the last operation that reached it, */
     int error;        /* and the reason, as in struct multiverse_info_fn */
     uint64_t missed;  /* the operation that left it generic or refused; 0 once reported */
+    uint64_t left;    /* the last operation that changed what is in force, until no thread is in the old code; or 0 */
     uint32_t word, other;     /* of the entry, as in mv_site; of a constant MV_NO_WORD */
     struct mv_inline inlined; /* of `wanted` */
     uint32_t slots_of, slots[5]; /* while words are made: for the unit of that number */

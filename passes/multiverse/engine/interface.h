@@ -23,12 +23,13 @@
 #include "multiverse.h"
 
 #define MV_NOTE_LIBRARY 2u /* n_type; the name is MULTIVERSE_NOTE_NAME */
-#define MV_LINK_ABI 3 /* also in assembly, as text: */
+#define MV_LINK_ABI 4 /* also in assembly, as text: */
 #define MV_TEXT_OF(number) #number
 #define MV_TEXT(number) MV_TEXT_OF(number)
 
 struct mv_engine;
 struct mv_switch;
+struct mvld_object;
 
 /* Descriptor of the note: the link's address, relative to `link`. */
 struct mv_library_note {
@@ -63,8 +64,14 @@ struct mv_reply {
     struct multiverse_status status;
     char error[512];
     size_t used, lost; /* bytes of `report`; lines that did not fit */
-    char report[3584];
+    char report[3584]; /* of the last operation that changed bindings, and of objects that came since */
 };
+
+static inline void mv_report_clear(struct mv_reply *reply)
+{
+    reply->report[0] = 0;
+    reply->used = reply->lost = 0;
+}
 
 /* A switch or a function: the other one is NULL. */
 struct mv_item {
@@ -76,6 +83,14 @@ struct mv_item {
     const struct mv_switch *const *guards; /* the switches of its variants, one for each guard;
                                             * NULL: never holds */
     size_t n_guards;
+};
+
+/* A function of which this is an instruction, or its first `size` bytes when that is not 0; of an object.  What is in
+ * force instead, to which it may jump. */
+struct mv_old {
+    const struct mvld_object *object;
+    uintptr_t address, in_force;
+    uint32_t size;
 };
 
 enum mv_action { MV_COMMIT, MV_REVERT };
@@ -105,6 +120,12 @@ struct mv_ops {
     /* Visits all switches, then all functions, with the lock held. */
     int (*each)(struct mv_engine *, void (*visit)(void *cookie, const struct mv_item *), void *cookie,
                 struct mv_reply *);
+    /* Code that operations replaced, and was not said to be left: each piece of it, original addresses.  *operation:
+     * the last of them.  -EBUSY: a call could not be changed, and may still lead there. */
+    int (*each_old)(struct mv_engine *, void (*visit)(void *cookie, const struct mv_old *), void *cookie,
+                    uint64_t *operation, struct mv_reply *);
+    /* Nobody is in what these replaced. */
+    int (*old_is_left)(struct mv_engine *, uint64_t operation, struct mv_reply *);
     /* Called around fork(): before; after it in the parent; after it in the child. */
     void (*fork_begin)(struct mv_engine *);
     void (*fork_end)(struct mv_engine *, int in_child);

@@ -70,8 +70,11 @@ static void count_operation(struct mv_engine *engine)
 static int op_apply(struct mv_engine *engine, enum mv_action action, enum mv_scope scope,
                     void *what, struct mv_reply *reply)
 {
-    int result = mv_enter(engine, reply);
+    int result;
 
+    if (reply)
+        mv_report_clear(reply);
+    result = mv_enter(engine, reply);
     if (result)
         return result;
     count_operation(engine);
@@ -262,6 +265,62 @@ static int op_each(struct mv_engine *engine, void (*visit)(void *cookie, const s
     return result;
 }
 
+/* Of an inline call all of the function that has it, for where an arm ends nobody knows.  Not what a function pointer
+ * led to: that is code like any other. */
+static void visit_old(const struct mv_point *p, void (*visit)(void *cookie, const struct mv_old *), void *cookie)
+{
+    const struct multiverse_variant *v = mv_variants(p);
+    const struct mvld_object *object = p->unit->object;
+
+    if (p->is_inline) {
+        visit(cookie, &(struct mv_old){object, p->pad, 0, 0});
+        return;
+    }
+    if (p->target)
+        visit(cookie, &(struct mv_old){object, p->body, p->target, 0});
+    for (size_t i = 0; i < p->record->n_variants; i++)
+        if (mv_distance(&v[i].body) != p->target)
+            visit(cookie, &(struct mv_old){object, mv_distance(&v[i].body), p->target, v[i].body_size});
+}
+
+static int op_each_old(struct mv_engine *engine, void (*visit)(void *cookie, const struct mv_old *), void *cookie,
+                       uint64_t *operation, struct mv_reply *reply)
+{
+    int result = mv_enter(engine, reply);
+
+    if (result)
+        return result;
+    *operation = engine->operation;
+    for (struct mv_unit *u = engine->units; !result && u; u = u->next)
+        for (size_t i = 0; !u->closing && !result && i < u->n_points; i++) {
+            const struct mv_point *p = &u->points[i];
+
+            if (!p->left || mv_is_constant(p) || p->record->flags & MULTIVERSE_FUNCTION_POINTER)
+                continue;
+            if (p->dirty)
+                result = mv_fail(engine, EBUSY, "a call of %s could not be changed, and may lead to what it replaces",
+                                 p->name ? p->name : "");
+            else
+                visit_old(p, visit, cookie);
+        }
+    mv_unlock(engine);
+    return result;
+}
+
+static int op_old_is_left(struct mv_engine *engine, uint64_t operation, struct mv_reply *reply)
+{
+    int result = mv_lock(engine, reply);
+
+    if (result)
+        return result;
+    for (struct mv_unit *u = engine->units; u; u = u->next)
+        for (size_t i = 0; i < u->n_points; i++)
+            if (u->points[i].left <= operation)
+                u->points[i].left = 0;
+    mv_unlock(engine);
+    return 0;
+}
+
 static void op_fork_begin(struct mv_engine *engine)
 {
     /* -EDEADLK: fork from a handler inside an operation; the child repairs. */
@@ -292,6 +351,8 @@ const struct mv_ops mv_ops = {
     .info_fn = op_info_fn,
     .missed = op_missed,
     .each = op_each,
+    .each_old = op_each_old,
+    .old_is_left = op_old_is_left,
     .fork_begin = op_fork_begin,
     .fork_end = op_fork_end,
 };

@@ -247,6 +247,8 @@ static int finish_point(struct batch *batch, struct mv_point *point)
     if (point->applied || !point->refused) {
         changed = point->target != point->wanted ||
                   (mv_is_constant(point) && point->value != point->wanted_value);
+        if (changed)
+            point->left = batch->engine->operation;
         point->target = point->wanted;
         point->variant = point->wanted_variant;
         point->value = point->wanted_value;

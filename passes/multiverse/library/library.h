@@ -10,8 +10,35 @@
 struct dl_phdr_info;
 struct link_map;
 
+/* The engine, made when there is none.  NULL with errno and, but for memory, a sentence.  link.c */
+struct mv_engine *mv_engine_get(void);
+
+/* -1, with errno, and the sentence for multiverse_error().  api.c */
+int mv_failed(int err, const char *text);
+
 /* Visits all switches and functions, with the engine's lock held.  0; or -1 with errno.  api.c */
 int mv_each(void (*visit)(void *cookie, const struct mv_item *), void *cookie);
+
+/* Sets errno and the sentence of multiverse_error(); -1.  api.c */
+int mv_failed(int err, const char *text);
+
+/* Pieces of code; `error`: errno of what could not be added. */
+struct mv_range {
+    uintptr_t start;
+    size_t size;
+};
+struct mv_ranges {
+    struct mv_engine *engine;
+    struct mv_range *at;
+    size_t n;
+    int error;
+};
+/* old.c */
+void mv_ranges_add(struct mv_ranges *, uintptr_t start, size_t size);
+void mv_ranges_add_old(void *ranges, const struct mv_old *);
+/* What operations replaced, and that nobody is there any more.  0; or -1 with errno.  api.c */
+int mv_each_old(struct mv_ranges *, uint64_t *operation);
+int mv_old_is_left(uint64_t operation);
 
 /* Lists the objects of the process with dl_iterate_phdr and brings image and
  * engine up to date.  0, or negative errno.  objects.c */

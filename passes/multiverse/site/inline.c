@@ -70,13 +70,14 @@ static enum shape shape_of_one(uint8_t opcode, uint8_t reg)
 static enum shape shape_of_two(uint8_t opcode)
 {
     switch (opcode) {
+    case 0x20: case 0x22: /* mov of control registers */
     case 0x40 ... 0x4f: /* cmovcc */
     case 0x90 ... 0x9f: /* setcc */
     case 0xaf:          /* imul */
     case 0xb6 ... 0xb7: case 0xbe ... 0xbf: /* movzx, movsx */
         return MODRM;
     case 0xc8 ... 0xcf: /* bswap */
-    case 0x31: case 0xa2: /* rdtsc, cpuid */
+    case 0x09: case 0x31: case 0xa2: /* wbinvd, rdtsc, cpuid */
         return PLAIN;
     }
     return BAD;
@@ -114,11 +115,17 @@ static unsigned modrm_length(const uint8_t *at, size_t size, uint8_t rex, int re
     return length <= size ? length : 0;
 }
 
-/* Opcodes whose modrm.reg is a part of the opcode. */
+/* mov to or from a control register, which modrm.reg names. */
+static int is_control(uint8_t opcode, int two)
+{
+    return two && (opcode == 0x20 || opcode == 0x22);
+}
+
+/* Opcodes whose modrm.reg is no general register. */
 static int is_group(uint8_t opcode, int two)
 {
     if (two)
-        return opcode >= 0x90 && opcode <= 0x9f;
+        return is_control(opcode, two) || (opcode >= 0x90 && opcode <= 0x9f);
     return opcode == 0x80 || opcode == 0x81 || opcode == 0x83 || opcode == 0xc0 ||
            opcode == 0xc1 || (opcode >= 0xd0 && opcode <= 0xd3) || opcode == 0xc6 ||
            opcode == 0xc7 || opcode == 0xf6 || opcode == 0xf7 || opcode >= 0xfe;
@@ -166,6 +173,8 @@ unsigned mv_inline_length(const uint8_t *code, size_t size)
             return 0;
         if (!two && opcode == 0x8d && code[at] >> 6 == 3)
             return 0; /* lea needs memory */
+        if (is_control(opcode, two) && code[at] >> 6 != 3)
+            return 0;
     }
     if (shape == MODRM_8 || shape == IMM_8)
         immediate = 1;

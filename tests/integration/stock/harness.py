@@ -257,12 +257,12 @@ class Harness:
             (self.folder / name).mkdir(parents=True)
         self.copy_loader(self.folder / "lib64")
         copy_passes(self.folder / "passes", self.passes)
+        configuration, pass_folder = installed_places()
         if self.passes:
             support.configure(self.folder / "etc",
                 f"[app]\nmatch = *\npasses = {', '.join(self.passes)}\n"
                 + "".join(ON_MISS.get(word, "") for word in passes)
-                + support.COPY * ("concat" in passes))
-        configuration, pass_folder = installed_places()
+                + support.COPY * ("concat" in passes), configuration if self.by_run else None)
         self.binds = [(configuration, self.folder / "etc"), (pass_folder, self.folder / "passes"),
                       (CACHE, self.folder / "cache")]
         if "direct-calls" in self.passes:
