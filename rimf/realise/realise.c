@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/realise/realise.c: what passes want becomes memory, behind the last of them.
+ * rimf/realise/realise.c: after the last pass, writes what passes want into memory.
  *
  *     references         that are wanted elsewhere, each by itself (realise/retarget.c)
  *     calls in place     while a snapshot is made, which holds what becomes of originals
@@ -35,7 +35,7 @@ static void report(const struct mvld_image *image, const struct rimf_edit_report
         rimf_log(image->log, category, "%s: %zu sites left: %s", r->ctx->pass, r->left[i].n, r->left[i].why);
 }
 
-/* Of the object, for each pass. */
+/* Adds up the object's counts for each pass. */
 static void add_up(const struct mvld_image *image, const struct rimf_object *object, int in_moved)
 {
     for (struct rimf_edit *edit = rimf_edits_of(image, object); edit; edit = rimf_edit_behind(image, edit)) {
@@ -58,7 +58,7 @@ static void add_up(const struct mvld_image *image, const struct rimf_object *obj
     }
 }
 
-/* `format` has places for a pass, the object, and why. */
+/* `format` has a pass, the object, and the reason. */
 static void say_left(const struct mvld_image *image, const struct rimf_object *object, const char *format, const char *why)
 {
     for (struct rimf_edit *edit = rimf_edits_of(image, object); edit; edit = rimf_edit_behind(image, edit))
@@ -146,7 +146,7 @@ static int emit_in_place(struct mvld_image *image, struct rimf_object *object, s
     return error == -ENODATA ? 0 : error;
 }
 
-/* After an error no other object would fare better. */
+/* After an error the same would happen for every other object. */
 static int emit_all_in_place(struct mvld_image *image, size_t made)
 {
     const struct rimf_table *table = rimf_table_enter(image);
@@ -159,7 +159,7 @@ static int emit_all_in_place(struct mvld_image *image, size_t made)
     return error;
 }
 
-/* What was made is there to stay. */
+/* Emitted edits are final. */
 static void end_edits(struct mvld_image *image)
 {
     const struct rimf_table *table = rimf_table_enter(image);
@@ -213,7 +213,7 @@ static void add_up_moved(struct mvld_image *image, size_t made)
             add_up(image, image->moved->list[i].object, 1);
 }
 
-/* All that was declared moves, or none. */
+/* All declared code moves, or none. */
 static int emit_moved(struct mvld_image *image)
 {
     const struct mvld_context *mover = image->moved->mover;
@@ -245,7 +245,7 @@ static int fail_all(struct mvld_image *image, int error)
     return error;
 }
 
-/* A pass that fails loses what it wants, and nobody else. */
+/* A pass that fails loses its own edits only. */
 static int emit_references(struct mvld_image *image)
 {
     const struct mvld_context *ctx;
@@ -294,7 +294,7 @@ int rimf_image_emit(struct mvld_image *image)
     return refused ? refused : failed ? failed : error ? error : last;
 }
 
-/* Whether this thread is the one that runs the pass; another one may ask where code runs. */
+/* Whether this thread runs the pass; another one may call moved_find. */
 static int is_runner(const struct mvld_image *image)
 {
     return image->heap.alone || image->runner == (uint32_t)SYS3(image->sys, SYS_gettid, 0, 0, 0);

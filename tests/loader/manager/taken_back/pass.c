@@ -77,7 +77,7 @@ static int section(const struct mvld_context *ctx, const struct mvld_object *obj
         return 0;
     }
     if (ctx->api->section_remove(ctx, own) || ctx->api->section_at(ctx->image, NULL, 0) != others ||
-        ctx->api->section_remove(ctx, ctx->api->section_at(ctx->image, object, 0)) != -22)
+        ctx->api->object_find(ctx->image, address) || ctx->api->section_remove(ctx, ctx->api->section_at(ctx->image, object, 0)) != -22)
         return -5;
     return 0;
 }
