@@ -83,8 +83,8 @@ static int fixed_addresses_find(struct fixed_addresses *fixed, struct mvld_image
         if (moved_slots_held(table->objects[i]))
             look_at(&p, table->objects[i]);
     for (size_t i = 0; i < RIMF_KEPT_ORIGINALS; i++)
-        if (image->kept[i])
-            add_address(&p, image->kept[i]);
+        if (image->kept[i].at)
+            add_address(&p, image->kept[i].at);
     fixed->n = rimf_watch_sort(fixed->at, fixed->n);
     return p.failed ? -ENOMEM : 0;
 }

@@ -166,8 +166,8 @@ static void end_edits(struct mvld_image *image)
     struct rimf_edit_report **at = &image->reports, *own = NULL;
 
     for (size_t i = 0; i < table->n_objects; i++) {
-        if (table->objects[i]->domain_by != image->unfinished)
-            table->objects[i]->domain_by = NULL;
+        if (table->objects[i]->domain.by != image->unfinished)
+            table->objects[i]->domain.by = NULL;
         for (struct rimf_edit *edit = rimf_edits_of(image, table->objects[i]); edit; edit = rimf_edit_behind(image, edit))
             edit->report = NULL;
     }
@@ -233,8 +233,8 @@ static int emit_moved(struct mvld_image *image)
 
 static void fail(struct mvld_image *image, const struct mvld_context *ctx, int error)
 {
-    if (image->failed)
-        image->failed(image->failed_cookie, ctx, error);
+    if (image->feeder.failed)
+        image->feeder.failed(image->feeder.failed_cookie, ctx, error);
 }
 
 static int fail_all(struct mvld_image *image, int error)

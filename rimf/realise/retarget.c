@@ -68,7 +68,7 @@ static int open_words(struct mvld_image *image)
             return -EACCES;
         if (r->next || r->table)
             continue;
-        if (!r->object->opened && image->entered && !moved_relro_is_relocated(image, r->object))
+        if (!r->object->relro.open && image->entered && !moved_relro_is_relocated(image, r->object))
             return refuse(image, EBUSY, r, "its object is not relocated yet");
         if (moved_relro_open_one(image, r->object))
             return refuse(image, EACCES, r, "RELRO cannot be written");
