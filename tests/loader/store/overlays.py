@@ -246,6 +246,7 @@ def behind(program):
     program.applied("open:one.so", names=["libwhere.so", "one.so"])
     program.options = "[direct-calls]\nrewritable = leave"  # so that there are calls to count
     program.configure("on-miss = learn")
+    shutil.rmtree(program.cache / "mvld" / "snapshots")  # whose objects were learnt with their code
     program.train()
     done = program.run("open:one.so")
     known = program.learnt()
