@@ -69,11 +69,6 @@ void rimf_pass_failed(struct mvld_image *image, const struct mvld_context *ctx)
     (void)ctx;
 }
 
-void rimf_file_close(struct mvld_image *image)
-{
-    (void)image;
-}
-
 int rimf_image_emit(struct mvld_image *image)
 {
     (void)image;
