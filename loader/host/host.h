@@ -63,6 +63,7 @@ struct text_patch {
     uint8_t bytes[15];
 };
 
+/* symbol.c: defined there, and inside of what is mapped; or NULL. */
 const Elf64_Sym *host_symbol(const struct host *, const char *name);
 int host_hook(struct loader *);
 int text_write(const struct rimf_sys *, struct host *, const struct text_patch *, size_t n,

@@ -2,6 +2,7 @@
  *
  * loader/store/make.c: writes a manifest for later starts.
  *
+ * A new snapshot is written to a folder of its own and renamed into place whole.
  */
 #include "loader/store/plan.h"
 

@@ -5,6 +5,8 @@
  *     patch     this process, where the object was mapped, or where its code moved before    realise/changes.c
  *     moved     a copy that is being made                                                    moved/calls.c
  *
+ * What `patch` makes of pages, store/write_overlay.c writes into files: nothing is made a second time for a snapshot.
+ *
  * The wanted target is queried once for each slot.  Each call is read, compared with the analysis, or with
  * the result of an earlier emission, and made: by one function, whatever the bytes are for.
  *
@@ -35,7 +37,7 @@ struct emit_calls {
     struct mvld_image *image;
     struct rimf_object *object;
     struct rimf_edit *edits; /* the first valid one */
-    const struct analysis_call *calls; /* of its analysis, or the remaining ones of an overlay */
+    const struct analysis_call *calls; /* of its analysis */
     size_t n_calls;
     struct way *ways;      /* the first is for functions of a single instruction */
     uint32_t first;        /* slot, as linked, of the second */

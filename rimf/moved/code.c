@@ -19,32 +19,6 @@
 #define INT3 0xcc
 #define AHEAD 16u /* data that just moved is in distant caches */
 
-int moving_refuse(struct moving *c, const char *why)
-{
-    c->why = why;
-    return -ENOEXEC;
-}
-
-/* The new address of the byte, with its fragment selected.  NULL: it stays. */
-uint8_t *moving_byte(struct moving *c, uint32_t linked)
-{
-    return moving_at(c, c->bias + linked)
-               ? (uint8_t *)(c->bias + linked + (uintptr_t)c->distance)
-               : NULL;
-}
-
-/* Gives the displacement at `at`, of an instruction that ends at `next`, the target `target`. */
-int moving_target(struct moving *c, uint8_t *at, uintptr_t next, uintptr_t target)
-{
-    int64_t distance = (int64_t)(target - next);
-    int32_t value = (int32_t)distance;
-
-    if (value != distance)
-        return moving_refuse(c, "something that it uses is farther than 2 GiB from the region");
-    memcpy(at, &value, sizeof value);
-    return 0;
-}
-
 /* ---- jump tables -------------------------------------------------------------------- */
 
 /* Places the tables behind the code, in order: their offsets from the first one. */

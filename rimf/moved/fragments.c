@@ -112,6 +112,32 @@ int moving_at(struct moving *c, uintptr_t original)
 
 /* ---- where to cut ---------------------------------------------------------------------- */
 
+int moving_refuse(struct moving *c, const char *why)
+{
+    c->why = why;
+    return -ENOEXEC;
+}
+
+/* Where the byte moved to; its fragment is at hand then.  NULL: it stays. */
+uint8_t *moving_byte(struct moving *c, uint32_t linked)
+{
+    return moving_at(c, c->bias + linked)
+               ? (uint8_t *)(c->bias + linked + (uintptr_t)c->distance)
+               : NULL;
+}
+
+/* The displacement at `at`, of an instruction that ends at `next`, leads to `target`. */
+int moving_target(struct moving *c, uint8_t *at, uintptr_t next, uintptr_t target)
+{
+    int64_t distance = (int64_t)(target - next);
+    int32_t value = (int32_t)distance;
+
+    if (value != distance)
+        return moving_refuse(c, "something that it uses is farther than 2 GiB from the region");
+    memcpy(at, &value, sizeof value);
+    return 0;
+}
+
 /* The first movable unit from `i` on. */
 static size_t movable_from(const struct analysis *s, size_t i)
 {
@@ -171,4 +197,21 @@ int moved_is_fragment(const struct analysis *s, uint32_t start, size_t size)
     last = analysis_unit_at(s, start + (uint32_t)size - 1);
     return last && last->start + last->size == start + size && last->reason == ANALYSIS_PROVEN &&
            !(last->flags & ANALYSIS_JOINED);
+}
+
+/* ---- look-up ------------------------------------------------------------------------- */
+
+uintptr_t rimf_moved_to(struct mvld_image *image, uintptr_t original)
+{
+    struct rimf_object *object = (struct rimf_object *)rimf_object_of(rimf_object_find(image, original));
+    const struct moved_fragment *fragment;
+    const struct analysis_unit *unit;
+    const struct analysis *analysis;
+
+    if (!object || !object->moved)
+        return 0;
+    fragment = moved_fragment_at(image->moved, object, original);
+    analysis = fragment ? rimf_analysis_units(image, object) : NULL;
+    unit = analysis ? analysis_unit_at(analysis, (uint32_t)(original - object->view.bias)) : NULL;
+    return unit && unit->reason == ANALYSIS_PROVEN ? fragment->at + (original - fragment->original) : 0;
 }

@@ -23,7 +23,7 @@
  *     the answers of dlsym and dladdr                     loader/caller/hooks.c
  *     code that stays, or is not understood               nobody can change: what it takes the
  *                                                         address of keeps it (analysis/analysis.h, FIXED_CODE)
- *     words that cannot be written, thread-locals         likewise (moved/fixed.c)
+ *     words that cannot be written, thread-locals         likewise (moved/pointers.c)
  *
  * Objects of dlopen are handled before their constructors; their words point to code that moved before and
  * with them.  Functions whose originals run (rimf_image_keep_original) keep their addresses, as does all of
@@ -245,20 +245,14 @@ const char *moved_relro_open(struct mvld_image *, const struct rimf_table *);
 /* Protects all of it again. */
 void moved_relro_close(struct mvld_image *, const struct rimf_table *);
 
-/* moved/fixed.c: finds addresses that must stay the originals.  0, or -ENOMEM; release them in both cases. */
-struct fixed_addresses {
-    uintptr_t *at; /* ascending */
-    size_t n, room;
-};
-int fixed_addresses_find(struct fixed_addresses *, struct mvld_image *, const struct rimf_table *);
-void fixed_addresses_release(struct fixed_addresses *, struct mvld_image *);
-
-/* moved/canonical.c.  The canonical address of what was mapped at `original`, inside or outside of this
- * fragment; of any fragment of the object. */
+/* moved/canonical.c.  The canonical address of what was mapped at `original`, inside or outside of this fragment; of
+ * any fragment of the object. */
 uintptr_t canonical_address(const struct moved_fragment *, uintptr_t original);
 uintptr_t moving_canonical(const struct moving *, uintptr_t original);
-/* Decides `is_canonical` and `fixed` of the planned fragments, and makes RELRO writable; or returns NULL, and
- * all addresses stay the originals.  The next function must follow. */
+/* So far behind its start the fragment has code whose canonical addresses stay the originals. */
+int canonical_stays(const struct moved_fragment *, uintptr_t offset);
+/* moved/pointers.c.  Of those that are planned: `is_canonical` and `fixed`, and RELRO can be written; or NULL, and all
+ * addresses stay the originals.  Then the one below. */
 struct moved_writing *canonical_plan(struct mvld_image *);
 void canonical_end(struct mvld_image *, struct moved_writing *, int failed);
 

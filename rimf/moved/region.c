@@ -11,9 +11,6 @@
 #include <errno.h>    /* numbers only */
 #include <sys/mman.h> /* numbers only */
 
-_Static_assert(sizeof((struct mvld_image *)0)->kept / sizeof(uintptr_t) == RIMF_KEPT_ORIGINALS,
-               "a place for each number");
-
 void rimf_image_set_caller_hooks(struct mvld_image *image, int (*caller_hooks)(void *cookie, const char **why),
                             void *cookie)
 {
@@ -42,27 +39,6 @@ void rimf_image_describe(struct mvld_image *image, const struct rimf_described *
 void rimf_image_set_unentered(struct mvld_image *image, int unentered)
 {
     image->unentered = unentered;
-}
-
-int rimf_is_kept_original(const struct mvld_image *image, uintptr_t function)
-{
-    for (size_t i = 0; i < RIMF_KEPT_ORIGINALS; i++)
-        if (image->kept[i] == function)
-            return 1;
-    return 0;
-}
-
-void rimf_image_keep_original(struct mvld_image *image, unsigned number, uintptr_t function,
-                          size_t size)
-{
-    image->kept[number] = function;
-    image->kept_sizes[number] = size;
-}
-
-uintptr_t rimf_image_kept_original(const struct mvld_image *image, unsigned number, size_t *size)
-{
-    *size = image->kept_sizes[number];
-    return image->kept[number];
 }
 
 /* ---- the region -------------------------------------------------------------------- */
@@ -171,29 +147,6 @@ int rimf_region_open(const struct mvld_context *ctx, enum mvld_pages pages, uint
 }
 
 /* ---- look-up ------------------------------------------------------------------------- */
-
-uintptr_t moved_word(const struct mvld_image *image, uintptr_t word)
-{
-    uintptr_t value;
-
-    memcpy(&value, (const void *)word, sizeof value);
-    return rimf_unmoved(image, value);
-}
-
-uintptr_t rimf_moved_to(struct mvld_image *image, uintptr_t original)
-{
-    struct rimf_object *object = (struct rimf_object *)rimf_object_of(rimf_object_find(image, original));
-    const struct moved_fragment *fragment;
-    const struct analysis_unit *unit;
-    const struct analysis *analysis;
-
-    if (!object || !object->moved)
-        return 0;
-    fragment = moved_fragment_at(image->moved, object, original);
-    analysis = fragment ? rimf_analysis_units(image, object) : NULL;
-    unit = analysis ? analysis_unit_at(analysis, (uint32_t)(original - object->view.bias)) : NULL;
-    return unit && unit->reason == ANALYSIS_PROVEN ? fragment->at + (original - fragment->original) : 0;
-}
 
 /* Frees memory of its fragments, except pages that they may share with neighbours.  The addresses are not
  * reused: the unwind table is sorted, and others read it. */

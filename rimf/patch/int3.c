@@ -54,13 +54,6 @@ static struct {
     uint32_t users;       /* threads inside the handler */
 } live;
 
-/* mov $15, %eax    b8 0f 00 00 00     rt_sigreturn
- * syscall          0f 05 */
-__attribute__((naked)) void patch_restorer(void)
-{
-    __asm__("mov $15, %eax; syscall");
-}
-
 /* ---- in the thread that trapped ---- */
 
 static int is_site(const struct mvld_batch *b, uintptr_t address)

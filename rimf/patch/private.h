@@ -1,6 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
  * rimf/patch/private.h: shared by the files of the patch engine.
+ *
+ * A file of it calls those of its row and of rows below:
+ *
+ *     patch                                  a commit, from its lock to its end
+ *     mprotect                               the first method
+ *     remap, selfmem, int3                   the others, a circle: what one cannot undo, the next one undoes
+ *     words, threads
+ *     verify, insn                           what may be changed
+ *     batch, maps; process, crash            a circle, too: a handler of ours counts as none
  */
 #ifndef RIMF_PATCH_PRIVATE_H
 #define RIMF_PATCH_PRIVATE_H
@@ -133,6 +142,8 @@ static inline __attribute__((always_inline)) struct mvld_patch *patch_nth(const 
     return &b->patches[b->order ? b->order[i] : i];
 }
 
+/* Of a batch, or of none. */
+void patch_release(const struct rimf_patch_host *, struct mvld_batch *);
 /* A longer array with the same elements, or NULL.  The old one is released. */
 void *patch_longer(const struct rimf_patch_host *, void *old, size_t n, size_t size,
                    size_t *capacity);
@@ -153,7 +164,7 @@ struct patch_run *patch_run_add(struct mvld_batch *);
 /* Expands the words to patches: 0, or why one is wrong. */
 int patch_words_expand(struct mvld_batch *);
 /* 0: all words can be written at once, their runs are made, and *n is the number of those that change
- * something.  Negative: try patch_words_expand.  (patch_words.c) */
+ * something.  Negative: try patch_words_expand.  (patch/words.c) */
 int patch_words_verify(struct mvld_batch *, size_t *n);
 /* Writes patches and words whose runs were made: as `apply` of struct patch_method. */
 int patch_mprotect_runs(struct mvld_batch *);
@@ -253,7 +264,7 @@ struct patch_siginfo { /* the head of siginfo_t */
     int32_t signal, error, code;
 };
 
-/* The return address of a handler (patch/int3.c). */
+/* The return address of a handler (patch/process.c). */
 void patch_restorer(void);
 /* Whether it is the handler of patch/crash.c, which runs none of the program's code. */
 int patch_is_crash_handler(const void *handler);
@@ -285,7 +296,7 @@ int patch_sync_cores(struct rimf_patcher *);
 
 /* Length of the first instruction, 0: unknown, or longer than `room`. */
 size_t patch_instruction(const uint8_t *code, size_t room);
-/* Returns 1 if no thread can stand between these bytes (patch_insn.c). */
+/* Returns 1 if no thread can stand between these bytes (patch/insn.c). */
 int patch_one_instruction(const uint8_t *code, size_t length);
 
 /* The threads' state in /proc (patch/threads.c). */

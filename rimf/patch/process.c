@@ -25,6 +25,13 @@ void patch_signals_back(const struct rimf_sys *sys, const uint64_t *before)
     }
 }
 
+/* mov $15, %eax    b8 0f 00 00 00     rt_sigreturn
+ * syscall          0f 05 */
+__attribute__((naked)) void patch_restorer(void)
+{
+    __asm__("mov $15, %eax; syscall");
+}
+
 /* The default, or SIG_IGN, which the kernel ignores if it raises such a signal itself. */
 static int is_handled(const struct rimf_sys *sys, int signal)
 {

@@ -7,24 +7,6 @@
  */
 #include "rimf/patch/private.h"
 
-void *patch_longer(const struct rimf_patch_host *host, void *old, size_t n, size_t size,
-                   size_t *capacity)
-{
-    size_t more = *capacity ? *capacity * 4 : 64;
-    void *array;
-
-    if (more > SIZE_MAX / 4 / size)
-        return NULL;
-    array = host->alloc(host->cookie, more * size);
-    if (!array)
-        return NULL;
-    if (n)
-        memcpy(array, old, n * size);
-    host->release(host->cookie, old);
-    *capacity = more;
-    return array;
-}
-
 /* ---- order ---- */
 
 /* Merge sort, stable: equal addresses stay as added. */
@@ -124,6 +106,18 @@ int patch_holds(const struct mvld_patch *patch, const uint8_t *bytes)
 {
     __asm__ volatile("" : : : "memory"); /* methods write behind the compiler's back */
     return patch_same((const void *)patch->address, bytes, patch->length);
+}
+
+int patch_finish(struct mvld_batch *b, int err)
+{
+    for (size_t i = 0; i < b->n; i++) {
+        struct mvld_patch *patch = &b->patches[i];
+        if (patch->result == 0 && !patch_holds(patch, patch->replace))
+            patch->result = err;
+    }
+    patch_say(b->patcher, err, "a batch failed half-way and could not be undone: "
+              "part of its patches are in force");
+    return 1;
 }
 
 /* Records for later patches: [start, end) is executable code of one segment and may be changed. */

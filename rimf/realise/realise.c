@@ -77,16 +77,15 @@ static uintptr_t lead(const struct emit_calls *c, uintptr_t target)
     return moved ? moved : target;
 }
 
-/* Calls of pieces of moved code from number `made` of the list on were made what is wanted as these moved: the
- * others, which are counted in *n.  NULL: no memory. */
-static struct analysis_call *without_moved(const struct emit_calls *c, size_t made, size_t *n)
+/* Calls of pieces of moved code from number `made` of the list on were made what is wanted as these moved: from here on
+ * there are the others alone, in memory that is returned.  NULL: there is none. */
+static struct analysis_call *leave_out_moved(struct emit_calls *c, size_t made)
 {
     const struct analysis *s = rimf_analysis_units(c->image, c->object);
     const struct moved_code *moved = c->image->moved;
     struct analysis_call *left = s ? rimf_heap_alloc(&c->image->heap, c->n_calls * sizeof *left) : NULL;
-    size_t unit = 0;
+    size_t n = 0, unit = 0;
 
-    *n = 0;
     for (size_t i = 0; left && i < c->n_calls; i++) {
         uint32_t address = c->calls[i].address;
         const struct moved_fragment *fragment = moved_fragment_at(moved, c->object, c->object->view.bias + address);
@@ -94,8 +93,10 @@ static struct analysis_call *without_moved(const struct emit_calls *c, size_t ma
         while (address - s->units[unit].start >= s->units[unit].size)
             unit++; /* the reader saw to it that there is one */
         if (!fragment || (size_t)(fragment - moved->list) < made || s->units[unit].reason != ANALYSIS_PROVEN)
-            left[(*n)++] = c->calls[i];
+            left[n++] = c->calls[i];
     }
+    c->calls = left;
+    c->n_calls = n;
     return left;
 }
 
@@ -111,7 +112,7 @@ static int open_calls(struct emit_calls *c, size_t made, struct analysis_call **
     c->calls = s->calls;
     c->n_calls = s->n_calls;
     if (rimf_has_moved(c->image, c->object)) {
-        c->calls = *left = without_moved(c, made, &c->n_calls);
+        *left = leave_out_moved(c, made);
         error = !*left ? -ENOMEM : !c->n_calls ? -ENODATA : 0;
     }
     if (!error)

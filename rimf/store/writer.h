@@ -5,7 +5,7 @@
 #ifndef RIMF_STORE_WRITER_H
 #define RIMF_STORE_WRITER_H
 
-#include "rimf/emit/calls.h"
+#include "rimf/image/private.h"
 #include "rimf/store/store.h"
 
 struct writer {

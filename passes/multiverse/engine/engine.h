@@ -20,7 +20,8 @@
  *   layout.c   makes the arrays of words; places.c  addresses of moved code
  *   site.c     instructions at call sites; inline.c  bodies that fit into one; read.c  reads
  *              of constants
- *   engine.c   the lock, the look-ups; operations.c  the functions of interface.h
+ *   engine.c   the lock, the look-ups; operations.c  the functions of interface.h; sentences.c  error
+ *              sentences, reports
  *
  *   A constant (multiverse("constant")) is a point without an entry, one in each unit that reads it.
  *   Its sites are these reads.
@@ -217,10 +218,10 @@ struct mv_engine {
 
 /* ---- operations.c */
 RIMF_HIDDEN extern const struct mv_ops mv_ops;
-
-/* ---- engine.c */
 int mv_create(struct mvld_image *, const struct mvld_api *, const struct rimf_sys *,
               struct mv_engine **out);
+
+/* ---- engine.c */
 int mv_lock(struct mv_engine *, struct mv_reply *);
 /* Takes the lock and brings the list of objects up to date.  Returns 0, or negative errno without
  * the lock. */
@@ -228,6 +229,10 @@ int mv_enter(struct mv_engine *, struct mv_reply *);
 void mv_unlock(struct mv_engine *);
 struct mv_point *mv_find_point(struct mv_engine *, uintptr_t address);
 struct mv_switch *mv_find_switch(struct mv_engine *, uintptr_t address);
+/* The pin of this object, or NULL. */
+struct mv_pin *mv_find_pin(struct mv_reply *, uintptr_t bias, const void *dynamic);
+
+/* ---- sentences.c */
 /* Records an error sentence in the image and in the reply; returns -err. */
 int mv_fail(struct mv_engine *, int err, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
@@ -235,9 +240,6 @@ int mv_fail(struct mv_engine *, int err, const char *format, ...)
 void mv_report(struct mv_engine *, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* The same, also for the reports of later commits. */
 void mv_refuse(struct mv_engine *, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-/* The pin of this object, or NULL. */
-struct mv_pin *mv_find_pin(struct mv_reply *, uintptr_t bias, const void *dynamic);
 
 /* ---- table.c */
 /* Reserves `n` elements, so that as many puts cannot fail.  0 or -ENOMEM. */

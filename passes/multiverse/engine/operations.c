@@ -356,3 +356,18 @@ const struct mv_ops mv_ops = {
     .fork_begin = op_fork_begin,
     .fork_end = op_fork_end,
 };
+
+int mv_create(struct mvld_image *image, const struct mvld_api *api, const struct rimf_sys *sys,
+              struct mv_engine **out)
+{
+    struct mv_engine *engine = api->alloc(image, sizeof *engine);
+
+    if (!engine)
+        return api->fail(image, ENOMEM, "multiverse: out of memory");
+    engine->ops = &mv_ops;
+    engine->api = api;
+    engine->image = image;
+    engine->sys = sys;
+    *out = engine;
+    return 0;
+}
