@@ -301,7 +301,7 @@ loader_no_init:
     .size loader_no_init, .-loader_no_init
 
 /* Stubs (caller/hooks.c) come here before a function runs, or when it has run.  One register is
- * exchanged; everything else that may hold an argument or a result is kept.
+ * exchanged; everything else that may hold an argument or a result is preserved.
  *   caller_stub_entry    called: the first argument is an address
  *   caller_stub_caller   called: the third one is
  *   caller_stub_place    called: the second one is, for the context in the first
