@@ -11,8 +11,8 @@
  *   loader_exchange_entry  from the stub of `mvld run`, in the place of a program's interpreter
  *   loader_caller_*    from stubs at functions of the C library and of the unwinder
  *
- * Each keeps the registers that its caller expects to keep, and the frames are
- * described, so that a debugger stopped in a pass sees who called.
+ * Each preserves the registers that its caller expects, and the frames are described, so that a debugger
+ * that stops in a pass shows the callers.
  */
 
 #include "loader/start/exchange.h"
@@ -20,7 +20,7 @@
 
     .text
 
-/* All integer registers that a called function may change, and where some are then. */
+/* All caller-saved integer registers, and the offsets of some on the stack. */
     .set KEPT_RAX, 64
     .set KEPT_RDX, 48
     .set KEPT_RSI, 40
@@ -38,10 +38,9 @@
     .endr
     .endm
 
-/* The kernel passes nothing but the block at %rsp.  C runs below it, with room
- * for block_inject to move the block down (BLOCK_MOVES words); it returns the
- * host loader's entry in %rax and the block in %rdx.  The host loader then finds
- * all other registers zero, as the kernel leaves them. */
+/* The kernel passes nothing but the block at %rsp.  The C code runs below the block, with space for
+ * block_inject to move the block down (BLOCK_MOVES words), and returns the host loader's entry in %rax and
+ * the block in %rdx.  The host loader then finds all other registers zero, as after the kernel. */
     .globl loader_entry
     .hidden loader_entry
     .type loader_entry, @function
@@ -75,9 +74,9 @@ loader_entry:
     .cfi_endproc
     .size loader_entry, .-loader_entry
 
-/* From tools/run/stub.S: %rbx is a struct exchange, %rax where our text lies for now, %r12d our file.  What the C
- * code returns is our entry, in the interpreter's place: so this code leaves for its like there, which unmaps what
- * it leaves.  Or zero: the interpreter starts as the kernel would have started it. */
+/* From tools/run/stub.S: %rbx is a struct exchange, %rax the present address of our text, %r12d our file.
+ * The C code returns our entry at the interpreter's addresses, and this code jumps to its own copy there,
+ * which unmaps the present one.  If it returns zero, the interpreter starts as after the kernel. */
     .globl loader_exchange_entry
     .hidden loader_exchange_entry
     .type loader_exchange_entry, @function
@@ -115,9 +114,8 @@ loader_exchanged:
     .cfi_endproc
     .size loader_exchange_entry, .-loader_exchange_entry
 
-/* _dl_debug_state has no parameters, no result and an empty body, and a compiler
- * that knows the body may keep anything in any register across the call: so all
- * integer registers are kept (the C code uses no others). */
+/* _dl_debug_state has no parameters, no result and an empty body, so a compiler that sees the body may use
+ * any register across the call.  So all integer registers are preserved (the C code uses no others). */
     .globl loader_hook_entry
     .hidden loader_hook_entry
     .type loader_hook_entry, @function
@@ -139,10 +137,10 @@ loader_hook_entry:
  *     b8 09 00 00 00    movl $9, %eax       ; SYS_mmap
  *     0f 05             syscall
  *
- * and jumps here from the first byte.  Like the kernel we keep everything but
- * %rax, %rcx and %r11; like the kernel we must not touch the red zone.  The six
- * arguments are pushed in the order of struct mmap_call.  Nobody has pushed a return
- * address, so for an unwinder the stack ends here: rather that than invented frames. */
+ * and its first byte now jumps here.  Like the kernel this code preserves everything but %rax, %rcx and
+ * %r11, and does not touch the red zone.  The six arguments are pushed in the order of struct mmap_call.
+ * There is no return address on the stack, so for an unwinder the stack ends here: better than invented
+ * frames. */
     .globl loader_mmap_sites
     .hidden loader_mmap_sites
     .type loader_mmap_sites, @function
@@ -165,7 +163,7 @@ loader_mmap_sites:
     .endr
     .size loader_mmap_sites, .-loader_mmap_sites
 
-/* musl's only one, where it is of this form, with the same %rdi as there:
+/* musl's only site, if it has this form, with the same %rdi as there:
  *
  *     b8 09 00 00 00    movl $9, %eax
  *     4c 89 e7          movq %r12, %rdi
@@ -183,8 +181,8 @@ loader_mmap_musl:
     .cfi_endproc
     .size loader_mmap_musl, .-loader_mmap_musl
 
-/* Calls the function with the state and a pointer to these registers, which are `size` bytes, and
- * puts them back; on the way out in the other order. */
+/* Calls the function with the state and a pointer to the saved registers (`size` bytes), then restores
+ * these in the reverse order. */
     .macro with_registers function, size, pushed, popped
     .cfi_startproc
     pushq %rbp
@@ -214,10 +212,10 @@ mmap_common:
     with_registers loader_mmap, 88, "%r15, %r14, %r13, %r12, %rbx, %r9, %r8, %r10, %rdx, %rsi, %rdi", "%rdi, %rsi, %rdx, %r10, %r8, %r9, %rbx, %r12, %r13, %r14, %r15"
     .size mmap_common, .-mmap_common
 
-/* Stub i stands in for a cpuid of the host loader's and for some instructions before it
- * (known_sites.py), and is jumped to from the first of these.  Like cpuid we change %eax, %ebx, %ecx,
- * %edx with their upper halves; and the flags, which the build has seen to be of no use to
- * anybody.  Like above we must not touch the red zone, and for unwinders the stack ends here. */
+/* Stub i replaces a cpuid of the host loader and some instructions before it (known_sites.py); the first of
+ * these jumps here.  Like cpuid the stub changes %eax, %ebx, %ecx, %edx with their upper halves; it also
+ * changes the flags, which the build has checked to be dead.  As above it does not touch the red zone, and
+ * for unwinders the stack ends here. */
     .macro cpuid_stub i, before:vararg
     .org loader_cpuid_stubs+80*\i, 0xcc /* CPUID_STUB_SIZE */
     .cfi_startproc
@@ -248,9 +246,8 @@ cpuid_common:
                    "%rax, %rbx, %rcx, %rdx, %rsi, %rdi, %r8, %r9, %r10, %r11"
     .size cpuid_common, .-cpuid_common
 
-/* Thunk i stands in for the DT_INIT of the object in slot i: it runs us, and
- * goes on to the object's own with the arguments (argc, argv, envp) and the
- * stack as they came.
+/* Thunk i replaces the DT_INIT of the object in slot i: it calls mvld, then jumps to the object's own
+ * DT_INIT with the same arguments (argc, argv, envp) and stack.
  *
  *     f3 0f 1e fa          endbr64
  *     b8 <i>               movl $i, %eax
@@ -304,7 +301,7 @@ loader_no_init:
     .size loader_no_init, .-loader_no_init
 
 /* Stubs (caller/hooks.c) come here before a function runs, or when it has run.  One register is
- * exchanged; everything else that may hold an argument or a result is kept.
+ * exchanged; everything else that may hold an argument or a result is preserved.
  *   caller_stub_entry    called: the first argument is an address
  *   caller_stub_caller   called: the third one is
  *   caller_stub_place    called: the second one is, for the context in the first

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * loader/entry.h: where the host loader, and the C library, come in (entry.S).
+ * loader/entry.h: entries from the host loader and from the C library (entry.S).
  */
 #ifndef LOADER_ENTRY_H
 #define LOADER_ENTRY_H

@@ -105,7 +105,7 @@ static const char *name_at(const struct names *names, uintptr_t address)
 
 /* ---- functions -------------------------------------------------------------------------------- */
 
-/* Who leads there, beside functions that are proven. */
+/* References to it from outside proven functions. */
 static uint32_t flags_of(const struct names *names, const struct analysis_unit *unit, uintptr_t entry)
 {
     int proven = unit->reason == ANALYSIS_PROVEN;

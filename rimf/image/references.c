@@ -294,7 +294,7 @@ void rimf_analysis_without_names(struct rimf_object *object)
         object->analysis->file.size = in.symbols;
 }
 
-/* ---- who watches ------------------------------------------------------------------- */
+/* ---- watchers ------------------------------------------------------------------- */
 
 void rimf_image_set_untraced(struct mvld_image *image, int untraced)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
  * rimf/image/sections.c: an object's parts by kind; and code and data that passes add, near the
- * program, where the feeder knows room within reach of the objects' calls.
+ * program, where the feeder knows free addresses within reach of the objects' calls.
  *
  * A section of code can be written, and not executed, until its pass has returned; then it is
  * executed, and never written again.  That of a pass that failed is never executed.
  *
- * Protections that passes want are made behind all else: until then mvld reads and writes what lies there.
+ * Protections that passes want are made behind all else: until then mvld reads and writes them.
  */
 #include "rimf/image/private.h"
 

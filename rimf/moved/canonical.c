@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/moved/canonical.c: the canonical address of a function, as the psABI calls the address by which all objects
- * know it, once moved/pointers.c has decided which functions have the one that they moved to; and functions whose
- * originals run, whoever calls them.
+ * rimf/moved/canonical.c: the canonical address of a function (the psABI's word for the address that all
+ * objects use for it). moved/pointers.c decides which functions have their moved code as the canonical
+ * address; some originals run, whoever calls them.
  */
 #include "rimf/moved/moved.h"
 

@@ -77,8 +77,8 @@ static uintptr_t lead(const struct emit_calls *c, uintptr_t target)
     return moved ? moved : target;
 }
 
-/* Calls of pieces of moved code from number `made` of the list on were made what is wanted as these moved: from here on
- * there are the others alone, in memory that is returned.  NULL: there is none. */
+/* Fragments from number `made` of the list on were made with their calls bound as wanted when they moved.
+ * Returns a list of the other calls, and makes it the one of `c`.  NULL: out of memory. */
 static struct analysis_call *leave_out_moved(struct emit_calls *c, size_t made)
 {
     const struct analysis *s = rimf_analysis_units(c->image, c->object);

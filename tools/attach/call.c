@@ -121,7 +121,7 @@ static uint64_t frame_on_stack(const struct attach_stopped *s)
     return (s->registers.rsp - RED_ZONE - s->xstate_size - sizeof(struct frame) - 128) & ~UINT64_C(63);
 }
 
-/* ---- the thread is led */
+/* ---- the borrowed thread */
 
 /* Sets registers first: if the tool ends here, the frame restores the mask. */
 static int lead(struct attach *a, struct user_regs_struct *r)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * changes/cached.c: see changes/cached.h.  What lies there can be made again, so nothing here is an error.
+ * changes/cached.c: see changes/cached.h.  These files can be made again, so nothing here is an error.
  */
 #include "tools/changes/cached.h"
 #include "tools/common/paths.h"
