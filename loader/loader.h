@@ -3,7 +3,7 @@
  * loader/loader.h: what the parts of stage 0 share.
  *
  * There is one `struct loader` a process.  Every function gets it as a
- * parameter; only the assembly entries (entry.S) know where it lies, because
+ * parameter; only the assembly entries (entry.S of a room) know where it lies, because
  * the host loader calls them without a word about us.
  *
  * Each room has a header for what others may ask of it; this one has what it needs of all to lay
@@ -13,7 +13,6 @@
 #define LOADER_LOADER_H
 
 #include "loader/caller/hooks.h"
-#include "loader/entry.h"
 #include "loader/host/host.h"
 #include "loader/manager/refused.h"
 #include "loader/place/place.h"
@@ -33,7 +32,7 @@ struct mvld_image;
 enum { STAGE_START, STAGE_PLANNED, STAGE_MAPPED, STAGE_PATCHED, STAGE_HOOK, STAGE_RUN, STAGES };
 
 struct loader {
-    /* entry.S jumps back through these: they stay first. */
+    /* start/entry.S and host/entry.S jump back through these: they stay first. */
     uintptr_t mmap_return[MMAP_SITES];
     uintptr_t cpuid_return[CPUID_SITES];
 
@@ -81,5 +80,7 @@ struct loader {
     _Alignas(16) char first_memory[10752]; /* of `heap` */
     _Alignas(16) char plan_memory[6144];
 };
+
+extern struct loader loader_state RIMF_HIDDEN;
 
 #endif
