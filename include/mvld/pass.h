@@ -350,8 +350,8 @@ struct mvld_api {
      * `target` is the target of an entry of the same table.
      *
      * Declared: verified now, made after the last pass, all of one pass or none.  An earlier pass may have
-     * changed the same reference; with `found` of the reference as `target` that change is taken back.  A snapshot
-     * holds references in code.
+     * changed the same reference; the reference's `found` as `target` undoes that.  A snapshot holds references in
+     * code.
      *
      * The new target of a CALL must preserve whatever the old function preserves, including every register that
      * it happens not to change: compilers use such knowledge inside an object.
@@ -403,31 +403,32 @@ struct mvld_api {
      * is attached; -EEXIST: a splice beside it replaces it; -E2BIG, -ENOMEM. */
     int (*code_splice)(const struct mvld_context *, uintptr_t address, mvld_splice_code *code, void *cookie);
 
-    /* The function becomes traps: who calls it all the same gets a sentence on standard error, where there is room
-     * for one, and SIGILL or SIGTRAP.  Declared: made behind the last pass, also of code that moves, all of the pass
-     * or none.  Functions that lead to each other go together: when the pass has returned 0, what stays must lead to
-     * none of those that go, nor run into one (`fragment` tells which do); else the pass fails, with a sentence that
-     * names one.  `flags`: MVLD_REMOVE_EXPORTED.  A snapshot holds it.  For the thread that loads, inside run.
-     * 0, or with a sentence that names object and place: -EPERM: another stage; -EINVAL: no function, or no such
-     * flag; -ENODATA: it is not proven (MVLD_PROOF_MOVABLE); -ENOTSUP: an object that must not be changed, or a
-     * snapshot that could not hold it; -EBUSY: its address may be held, it is exported or bound (MVLD_FUNCTION_*), or
-     * code of its object has run; -EEXIST: twice; -ENOMEM. */
+    /* Turns the function into traps: a call of it writes a sentence to standard error, if it fits, and raises
+     * SIGILL or SIGTRAP.  Declared: made after the last pass, also in code that moves, all of the pass or
+     * none.  Functions that refer to each other are removed together: when the pass has returned 0, remaining
+     * code must not refer to removed functions, nor run into one (`fragment` tells which do); otherwise the
+     * pass fails, with a sentence that names one.  `flags`: MVLD_REMOVE_EXPORTED.  A snapshot holds it.  For
+     * the thread that loads, inside run.  Returns 0, or an error with a sentence that names object and place:
+     * -EPERM: another stage; -EINVAL: no function, or no such flag; -ENODATA: not proven
+     * (MVLD_PROOF_MOVABLE); -ENOTSUP: an object that must not be changed, or a snapshot that cannot hold it;
+     * -EBUSY: its address may be held, it is exported or bound (MVLD_FUNCTION_*), or code of its object has
+     * run; -EEXIST: declared twice; -ENOMEM. */
     int (*code_remove)(const struct mvld_context *, const struct mvld_function *, uint32_t flags);
 
     /* ---- New code and data ----------------------------------------------------- */
 
     /* Maps zeroed memory for code or data of the pass, in whole pages, within reach of calls of all objects
      * near the program.  Data stays writable.  Code is writable until the pass returns; then it becomes
-     * executable and read-only, and calls can be bound to it (calls_retarget).  The memory is never freed.  For
+     * executable and read-only, and calls can be bound to it (calls_retarget).  The memory is freed only by
+     * section_remove.  For
      * the thread that loads, inside run; also inside relocate, for symbol_add, but run can bind no calls to
      * such a section.  NULL, with a sentence: no free addresses near the program (`placement = as-is`), the
      * size is 0 or above MVLD_SECTION_MAX, there are MVLD_SECTIONS_MAX sections, another stage, or a snapshot
      * is being made. */
     void *(*section_add)(const struct mvld_context *, enum mvld_section_kind, size_t size);
-    /* One that this pass added in the same call of `run`, and that nothing leads to: its memory is given back.
-     * 0, or with a sentence: -EPERM: another stage; -EINVAL: no section that a pass added, or one of code_add;
-     * -EBUSY: another pass added it, which the sentence names, or it is executed by now, or a reference is wanted
-     * there. */
+    /* Unmaps a section that this pass added in the same call of `run`.  Returns 0, or an error with a sentence:
+     * -EPERM: another stage; -EINVAL: no added section, or one of code_add; -EBUSY: another pass added it (the
+     * sentence names that pass), it is executable already, or a declared edit points into it. */
     int (*section_remove)(const struct mvld_context *, const struct mvld_section *);
 
     /* Adds a section of code like section_add, whose functions have names (MVLD_NAMES_*) and unwind tables:
@@ -449,7 +450,11 @@ struct mvld_api {
      * changed.  The batch is readable until patch_end.  A commit restores protections; no page is ever writable
      * and executable.  A later pass does not move an object whose code is patched inside run.  Moved code must
      * be patched where it runs, and also where it was mapped if the original runs, too, in the same batch
-     * (moved_find); otherwise it is refused. */
+     * (moved_find); otherwise it is refused.
+     *
+     * Outside of the pass's functions, no object may be unmapped while a commit changes it: the process would end as
+     * if the program had written there.  `removed` is called after dlclose, which is too late.  A thread that commits
+     * holds the objects, as the pass's library can (dlopen with RTLD_NOLOAD). */
     struct mvld_batch *(*patch_begin)(struct mvld_image *);
     int (*patch_add)(struct mvld_batch *, uintptr_t address, const void *expect,
                      const void *replace, size_t length);

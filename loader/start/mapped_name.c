@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * loader/start/mapped_name.c: what a file is called that the host loader maps.
+ * loader/start/mapped_name.c: the name of a file that the host loader maps.
  */
 #include "loader/loader.h"
 
@@ -20,11 +20,12 @@ char *mapstage_path(struct loader *l, int fd)
     return name;
 }
 
-#define KEPT_WORDS 64u /* what a function keeps in registers and on its stack, looked through */
+#define KEPT_WORDS 64u /* words searched in a function's registers and stack */
 
-/* The path by which the host loader knows the object that it maps; the link map lists it only when all of it is
- * mapped.  So the object's own link map is looked for where the function that maps it must keep it, in a register or on its stack,
- * and proved by two facts: it points to itself (l_real), and the path in it is that of the file. */
+/* The path by which the host loader knows the object that it maps; the link map lists it only when all of
+ * it is mapped.  So the object's own link map is searched where the function that maps it must have it, in
+ * a register or on its stack.  Two facts verify it: it points to itself (l_real), and its path is that of
+ * the file. */
 static const char *link_name(const struct loader *l, const struct mmap_call *c, const struct stat *st)
 {
     const uintptr_t *kept = (const uintptr_t *)(c + 1);

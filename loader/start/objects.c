@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * loader/start/objects.c: the host loader's link map becomes the image, and the image
- * goes to the pipeline.
+ * loader/start/objects.c: turns the host loader's link map into the image, and gives the image to the
+ * pipeline.
  *
- * Nothing of this happens when there is neither a pipeline nor a wish to see the
- * image.  A new object enters the image when init.c is called: then it is
- * relocated, and its dlopen has not failed.
+ * This is done only if there is a pipeline, or the image is to be logged.  A new object enters the image
+ * when init.c is called: then it is relocated, and its dlopen has not failed.
  */
 #include "loader/loader.h"
 
@@ -37,8 +36,7 @@ static int is_vdso(const struct loader *l, const struct link_map *map)
     return l->block.vdso && map->l_addr == l->vdso_bias;
 }
 
-/* glibc has none for the executable, musl that which execve was given, and none for the
- * vDSO. */
+/* glibc has no name for the executable, musl the one given to execve; the vDSO has none. */
 static const char *name_of(const struct loader *l, const struct link_map *map)
 {
     if (map == l->debug->r_map && l->main.name && (l->debug_musl || !map->l_name || !*map->l_name))
@@ -48,7 +46,7 @@ static const char *name_of(const struct loader *l, const struct link_map *map)
     return is_vdso(l, map) ? "linux-vdso.so.1" : "";
 }
 
-/* A snapshot's tables may be in force. */
+/* The dynamic section may point to a snapshot's tables. */
 static void describe_tables(const struct loader *l, struct rimf_source *source)
 {
     const struct manifest_relocations *tables = manifest_tables_of(&l->snapshot.file, source->bias);
@@ -84,8 +82,8 @@ static void describe(const struct loader *l, struct link_map *map, struct rimf_s
     }
 }
 
-/* Later the block may be the program's to write to, or (in direct mode, before glibc
- * 2.35) lie below its stack. */
+/* Later the program may write to the block, or (in direct mode, before glibc 2.35) it may be below its
+ * stack. */
 static void describe_main(struct loader *l)
 {
     struct block now; /* in direct mode the host loader has moved and changed it */
@@ -94,11 +92,11 @@ static void describe_main(struct loader *l)
     l->main.name = l->program ? l->program : now.argc ? now.argv[0] : "main";
     l->main.phdr = now.phdr ? (const void *)now.phdr->a_un.a_val : NULL;
     l->main.phnum = now.phnum ? now.phnum->a_un.a_val : 0;
-    if (l->direct && l->debug_musl) /* its auxv still says musl's own */
+    if (l->direct && l->debug_musl) /* its auxv is still musl's own */
         l->main.phdr = NULL;
 }
 
-/* All relocated objects of the link map become the image's. */
+/* Adds all relocated objects of the link map to the image. */
 static int update(struct loader *l, struct rimf_change *change)
 {
     size_t n = count_maps(l), used = 0;
@@ -165,7 +163,7 @@ static void pass_on(struct loader *l, int unentered)
         rimf_moved_forget(l->image, change.removed[i]);
     if (l->pipeline && change.n_added) {
         writers_came(l, change.added, change.n_added);
-        if (rimf_api()->auditor(l->image)) /* what was learnt has direct calls */
+        if (rimf_api()->auditor(l->image)) /* learnt objects have direct calls */
             pipeline_added(l->pipeline, l->image, change.added, change.n_added, 0, SIZE_MAX);
         else
             run_passes_for(l, change.added, change.n_added, unentered);
@@ -182,8 +180,8 @@ static void pass_on(struct loader *l, int unentered)
 
 /* ---- the link map ------------------------------------------------------------------ */
 
-/* What is known stays so.  Before anything is done for what is new: what cannot be remembered
- * would be new again at the next event. */
+/* Allocates before anything is done for new objects: an object that cannot be recorded would be new again
+ * at the next event. */
 static int make_room(struct loader *l)
 {
     size_t n = count_maps(l);
@@ -214,7 +212,7 @@ static void say_object(const struct loader *l, const char *what, const struct li
     const char *name = name_of(l, map);
 
     if (map == l->debug->r_map && !*name)
-        name = l->program ? l->program : "(main)"; /* l->main is not yet there */
+        name = l->program ? l->program : "(main)"; /* l->main does not exist yet */
     rimf_log(&l->log, MVLD_LOG_FILES, "%s: %s at %lx", what, name, (unsigned long)map->l_addr);
 }
 
@@ -240,8 +238,8 @@ static int is_known(const struct loader *l, const struct link_map *map, size_t *
     return 0;
 }
 
-/* New objects of the link map, in order, into `batch`; slots of vanished ones are
- * released.  glibc moves an object to the end when a later one is a filter of it. */
+/* Stores new objects of the link map, in order, in `batch`; releases slots of closed ones.  glibc moves an
+ * object to the end if a later one is a filter of it. */
 static size_t compare_link_map(struct loader *l, struct link_map **batch)
 {
     size_t from = 0, n = 0;
@@ -255,9 +253,8 @@ static size_t compare_link_map(struct loader *l, struct link_map **batch)
     return n;
 }
 
-/* Moved code may run only where the C library can be told of it.  Nothing of this is
- * done when no library brings a region for moved code, or somebody watches calls: then nothing
- * is moved.  1: there is such a library. */
+/* Code may move only if the C library can be told (caller/).  Nothing is done if no library brings a region
+ * for moved code, or calls are audited: then nothing moves.  Returns 1: there is such a library. */
 static int prepare_caller(struct loader *l)
 {
     struct mvld_symbol code, frames;
@@ -273,8 +270,8 @@ static int prepare_caller(struct loader *l)
     return 1;
 }
 
-/* Nothing was moved: unwinders that are asked about a stray address in the region find zeros for
- * a table, and do not fault (concat.S).  If that fails, who asks nothing misses nothing. */
+/* Nothing was moved: an unwinder that looks up a stray address in the region reads zeros as a table, and
+ * does not fault (concat.S).  A failure here only affects such look-ups. */
 static void open_frames(struct loader *l)
 {
     struct mvld_symbol code, frames;
@@ -299,7 +296,7 @@ static char *path_at(void *loader, struct mvld_image *image, uintptr_t address)
     return copy;
 }
 
-/* Of the stage `run`, or of another one. */
+/* Creates the image of the stage `run`, or of another one. */
 int objects_create_image(struct loader *l, struct mvld_image **image)
 {
     int error = *image ? 0 : rimf_image_create(l->sys, &l->log, image);
@@ -332,7 +329,7 @@ void objects_start(struct loader *l)
     if (update(l, &change))
         return;
     if (!l->pipeline)
-        check_image(l, "at start"); /* the pipeline does so itself */
+        check_image(l, "at start"); /* the pipeline checks the image itself */
     if (l->pipeline) {
         const char *method = pipeline_setting(l->pipeline, "patch");
 
@@ -357,7 +354,7 @@ void objects_start(struct loader *l)
     stage_time(l, STAGE_RUN);
 }
 
-/* The link map may have changed; what is new may not be relocated, and may go again. */
+/* The link map may have changed; new objects may not be relocated yet, and may be closed again. */
 void objects_changed(struct loader *l)
 {
     struct link_map **batch;
@@ -375,7 +372,7 @@ void objects_changed(struct loader *l)
     n = compare_link_map(l, batch);
     for (size_t i = 0; i < n; i++)
         say_object(l, "new object", batch[i]);
-    /* musl says so when they are relocated, and of none that failed */
+    /* musl raises the event when they are relocated, and none for failed ones */
     for (size_t i = 0; !l->debug_musl && l->image && i < n && err != -ENOMEM; i++) {
         err = init_catch(l, batch[i]);
         if (err)
@@ -387,7 +384,7 @@ void objects_changed(struct loader *l)
         pass_on(l, 0);
 }
 
-/* What init.c waited for is relocated. */
+/* The objects that init.c waited for are relocated. */
 void objects_relocated(struct loader *l)
 {
     pass_on(l, l->init.unentered);

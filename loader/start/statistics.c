@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * loader/start/statistics.c: MVLD_DEBUG=statistics: how long the stages of a start take.
+ * loader/start/statistics.c: MVLD_DEBUG=statistics: the times of a start's stages.
  */
 #include "loader/loader.h"
 
@@ -24,6 +24,6 @@ void stage_time(struct loader *l, int stage)
     if (stage)
         rimf_log(&l->log, MVLD_LOG_STATISTICS, "start-up: %s: %lu ns", names[stage],
                  l->at[stage] - l->at[stage - 1]);
-    SYS3(l->sys, SYS_clock_gettime, CLOCK_MONOTONIC, &now, 0); /* without the line itself */
+    SYS3(l->sys, SYS_clock_gettime, CLOCK_MONOTONIC, &now, 0); /* without this line */
     l->at[stage] = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }

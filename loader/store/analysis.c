@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * loader/store/analysis.c: where the analyses of objects lie (`mvld analyze` writes them).
+ * loader/store/analysis.c: the folders of analyses (`mvld analyze` writes them).
  *
- * Root's folder is for everybody, the user's own for that user; rimf/base/cache.h says which
- * files are taken.  Under AT_SECURE there is only root's.
+ * Root's folder is for everybody, the user's own for that user; rimf/base/cache.h has the rules of trust.
+ * Under AT_SECURE there is only root's.
  */
 #include "loader/loader.h"
 
@@ -17,8 +17,9 @@ static int is_steered(void *cookie, const char *folder)
     return caches_steered(cookie, folder);
 }
 
-/* Before the pipeline runs: tells the image, which keeps the paths, as objects come later.  A start from a snapshot
- * needs no analysis, so whether others steer the user's folder is asked by who does. */
+/* Called before the pipeline runs: gives the paths to the image, which keeps them for later objects.  A
+ * start from a snapshot needs no analysis, so whether others can change the user's path is checked at the
+ * first look-up. */
 void analysis_start(struct loader *l)
 {
     struct analysis_place places[RIMF_ANALYSES_MAX] = {{.folder = ANALYSIS_SYSTEM_FOLDER}};

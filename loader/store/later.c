@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * loader/store/later.c: objects that come by dlopen to a program with a manifest, where and
- * as they came to it before (rimf/store/manifest.h).
+ * loader/store/later.c: objects of dlopen in a program with a manifest get their learnt addresses and code
+ * (rimf/store/manifest.h).
  *
- * Nothing of this is read before the first dlopen.  Then the list is mapped, and stays so;
- * the folder is opened anew for each dlopen, because the program may close descriptors
- * that it did not open.  Objects that are not listed, and those in whose place something
- * lies, go below or above the places of all that are.
+ * Nothing is read before the first dlopen.  Then the list is mapped, and remains mapped; the folder is
+ * opened anew for each dlopen, because the program may close descriptors that it did not open.  Objects
+ * that are not listed, and those whose address is occupied, are mapped below or above the addresses of all
+ * listed ones.
  */
 #include "loader/loader.h"
 
@@ -16,8 +16,7 @@
 #include <errno.h> /* numbers only */
 #include <fcntl.h> /* numbers only */
 
-/* The program starts from the manifest in `folder`, which holds the work of so many
- * passes. */
+/* The program starts from the manifest in `folder`, which holds the work of so many passes. */
 void later_start(struct loader *l, const char *folder, uint32_t user, size_t passes, int learns)
 {
     char *kept = rimf_heap_copy(&l->heap, folder);
@@ -44,7 +43,7 @@ static int is_in_arena(const struct loader *l, uintptr_t at, size_t length)
     return at >= l->arena.start && at < l->arena.end && length <= l->arena.end - at;
 }
 
-/* No other object shall lie where one of them is expected. */
+/* Excludes the addresses of expected objects for others. */
 static void keep_places(struct loader *l)
 {
     const struct manifest *list = &l->later.file.view;
@@ -57,7 +56,7 @@ static void keep_places(struct loader *l)
     }
 }
 
-/* The folder is another one for each dlopen. */
+/* The folder's descriptor is new for each dlopen. */
 static void forget_list(struct loader *l)
 {
     l->later.file.folder = -1;
@@ -97,7 +96,7 @@ static const struct manifest *the_list(struct loader *l)
     return l->later.file.map ? &l->later.file.view : NULL;
 }
 
-/* Where the object in this file lay when it was learnt, or 0. */
+/* The learnt address of the object in this file, or 0. */
 uintptr_t later_place(struct loader *l, int fd, size_t length)
 {
     const struct manifest *list = l->started && fd >= 0 ? the_list(l) : NULL;
@@ -118,7 +117,7 @@ uintptr_t later_place(struct loader *l, int fd, size_t length)
 
 /* ---- learning ------------------------------------------------------------------------- */
 
-/* Each object as it will be found again; passes that no snapshot holds are not restricted. */
+/* Adds each object to the list; passes that no snapshot holds are not restricted. */
 static void watch(struct loader *l)
 {
     const uint32_t elsewhere = MVLD_OBJECT_MAIN | MVLD_OBJECT_LOADER | MVLD_OBJECT_VDSO;
@@ -161,7 +160,7 @@ static void learn(struct loader *l, struct later_coming *c)
     }
 }
 
-/* A child of fork does not learn beside its parent. */
+/* A child of fork does not learn. */
 static int learns(const struct loader *l)
 {
     return l->later.learner && l->later.learner == SYS3(l->sys, SYS_getpid, 0, 0, 0);
@@ -186,7 +185,7 @@ void later_begin(struct loader *l, struct later_coming *c, const struct mvld_obj
         l->later.file.filtered = l->filtered.on;
         c->n_rest = rimf_later_apply(l->image, &l->later.file, objects, n, c->own);
     }
-    for (size_t i = n; !the_list(l) && i-- > 0;) /* those that others depend on stand behind them */
+    for (size_t i = n; !the_list(l) && i-- > 0;) /* dependencies come after their users */
         c->own[c->n_rest++] = objects[i];
     if (c->n_rest && learns(l))
         begin_learning(l, c);

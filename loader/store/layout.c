@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * loader/store/layout.c: from which number the distances between objects follow (place/draw.c): that of
- * the snapshot with which this process starts, or one of its own, which a snapshot that it makes has too.
+ * loader/store/layout.c: chooses the number that determines distances between objects (place/draw.c): the
+ * one of this process's snapshot, or a new one, which a snapshot made by this process gets, too.
  */
 #include "loader/store/folder.h"
 
 #include "loader/manager/pipeline.h"
 
-/* The snapshot of root's that stands before the one that this process is to write. */
+/* Root's snapshot that precedes the one that this process is to write. */
 static int is_roots(struct loader *l, uint64_t *seed)
 {
     size_t n = l->program ? pipeline_in_snapshot(l->pipeline) : 0;
@@ -25,9 +25,9 @@ static int is_roots(struct loader *l, uint64_t *seed)
     return 1;
 }
 
-/* A start tries root's snapshot and then the user's, when all lies already where root's wants it.  So a
- * user's is made with the number of root's where there is one; and of one that is older it is said
- * (store.c, `mvld doctor') that it does not fit.  With what another mvld left, nothing else is to fit. */
+/* A start tries root's snapshot and then the user's, when all objects are already mapped by root's number.
+ * So a user's snapshot uses the number of root's, if there is one; an older one is reported (store.c, `mvld
+ * doctor') as not fitting.  A snapshot of another mvld does not matter. */
 static int is_images(struct loader *l, uint64_t *seed)
 {
     const struct found_snapshot *found = &l->snapshot;
@@ -39,7 +39,7 @@ static int is_images(struct loader *l, uint64_t *seed)
            (!found->is_users && caches_own(l));
 }
 
-/* Once it is known with which snapshot this process starts, and before anything is mapped. */
+/* Called once this process's snapshot is known, and before anything is mapped. */
 void layout_choose(struct loader *l)
 {
     const char *from = "the snapshot's";

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * loader/store/make.c: what a start leaves for later ones: a manifest.
+ * loader/store/make.c: writes a manifest for later starts.
  *
+ * A new snapshot is written to a folder of its own and renamed into place whole.
  */
 #include "loader/store/plan.h"
 
@@ -33,8 +34,8 @@ static long rename_to(struct loader *l, const char *new, const char *folder, uns
     return SYS6(l->sys, SYS_renameat2, AT_FDCWD, new, AT_FDCWD, folder, flags, 0);
 }
 
-/* Whole, in one step; the old one goes.  What cannot go would stand in the way of the next build: it has its
- * place again. */
+/* Replaces the old one atomically.  If the old one cannot be removed, it would block the next build: it is
+ * put back. */
 static int put_in_place(struct loader *l, const struct store_place *place, const char *new, const char **why)
 {
     long error = rename_to(l, new, place->folder, RENAME_NOREPLACE);
@@ -48,14 +49,14 @@ static int put_in_place(struct loader *l, const struct store_place *place, const
     return (int)error;
 }
 
-/* Nobody but mvld has business there, and whose it is only people know. */
+/* Only mvld should write there, and only people know whose file it is. */
 static void say_in_the_way(char *said, size_t size, const char *path, int error, const char *why)
 {
     rimf_format(said, size, "%s: %s (error %d): remove what is there, if it is not needed", path, why, -error);
 }
 
-/* Of the program's objects one of which a pass wanted the analysis and got none, or NULL.  A snapshot without it
- * would stay, and look as good as one with it, until somebody has it made anew. */
+/* An object of the program whose analysis a pass wanted and did not get, or NULL.  A snapshot without it
+ * would look as good as one with it, until somebody has it made anew. */
 static const char *find_unanalysed(const struct loader *l)
 {
     for (size_t i = 0; i < rimf_api()->object_count(l->image); i++) {
@@ -85,11 +86,11 @@ static int write_snapshot(struct loader *l, struct store_plan *plan, char *said,
                     "this user has no folder for snapshots (HOME, XDG_CACHE_HOME; MVLD_DEBUG=files says why)");
         return -ENOENT;
     }
-    cache_make_folders(l->sys, place->folder, 3); /* errors show later */
+    cache_make_folders(l->sys, place->folder, 3); /* errors appear later */
     /* Beside all snapshots: one process writes at a time. */
     rimf_format(new, sizeof new, "%.*s/" CACHE_UNFINISHED,
                 (int)(rimf_strrchr(place->folder, '/') - place->folder), place->folder);
-    error = manifest_remove(l->sys, AT_FDCWD, new, place->user, &why); /* of one that was killed */
+    error = manifest_remove(l->sys, AT_FDCWD, new, place->user, &why); /* the rest of a killed one */
     if (error && error != -ENOENT) {
         say_in_the_way(said, size, new, error, why);
         return error;

@@ -2,9 +2,9 @@
  *
  * loader/store/store.c: a program starts from a manifest (rimf/store/manifest.h), or makes one (store/make.c).
  *
- * Snapshots lie in folders named after the program and the plan, so a new one takes the
- * place of the old: root's in /var/cache/mvld/snapshots, a user's own in the user's cache.
- * What happens without one, or with one that is out of date, [app] on-miss says:
+ * Snapshots are in folders named after the program and the plan, so a new one replaces the old: root's in
+ * /var/cache/mvld/snapshots, a user's own in the user's cache.  [app] on-miss decides what happens without
+ * a snapshot that fits:
  *
  *     plain       the program runs without these passes
  *     transform   they run in this process, as if there were no snapshots (the default)
@@ -12,10 +12,10 @@
  *     learn       the same; and what comes by dlopen is added to the snapshot, by any process
  *                 in which something comes that is not in it (later.c)
  *
- * MVLD_SNAPSHOT=1 (`mvld build`) writes and exits: no constructor of the program runs.
- * MVLD_SNAPSHOT=run (`mvld build --run`) is `learn` for one run.
- * MVLD_SNAPSHOT=check (`mvld build --check`) writes nothing: an ordinary start goes as far as a snapshot is
- * applied or not, says which or why not, and exits.  No constructor of the program runs.
+ * MVLD_SNAPSHOT=1 (`mvld build`) writes and exits: no constructor of the program runs.  MVLD_SNAPSHOT=run
+ * (`mvld build --run`) is `learn` for one run.  MVLD_SNAPSHOT=check (`mvld build --check`) writes nothing:
+ * an ordinary start, until a snapshot is applied or not; then it reports which one, or why not, and exits.
+ * No constructor of the program runs.
  */
 #include "loader/store/plan.h"
 
@@ -37,7 +37,7 @@ static void say_unplaced(const struct loader *l, const struct manifest *m)
                      m->names + m->objects[i].name);
 }
 
-/* `name`, when it is not NULL, is the file on which it fails. */
+/* `name`, if not NULL, is the file that does not fit. */
 static void say_not_applied(struct loader *l, const char *folder, const char *name, const char *why)
 {
     rimf_log(&l->log, MVLD_LOG_FILES, "snapshot %s: not applied: %s%s%s", folder, name ? name : "", name ? ": " : "",
@@ -46,9 +46,9 @@ static void say_not_applied(struct loader *l, const char *folder, const char *na
         rimf_format(l->refusal, sizeof l->refusal, "%s%s%s", name ? name : "", name ? ": " : "", why);
 }
 
-/* Maps the snapshot of that place as l->snapshot.  Its folder stays open until the snapshot is applied or
- * forgotten, before any code of the program runs.  The host loader, which needs one descriptor at a
- * time, has one left: beside the folder the snapshot was open. */
+/* Maps the snapshot of that folder as l->snapshot.  The folder stays open until the snapshot is applied or
+ * forgotten, before any code of the program runs.  The host loader, which needs one descriptor at a time,
+ * has one free: the snapshot was open beside the folder. */
 static int take_manifest(struct loader *l, const struct store_place *place)
 {
     struct found_snapshot *found = &l->snapshot;
@@ -110,7 +110,7 @@ void store_forget(struct loader *l)
     l->snapshot.biases = NULL;
 }
 
-/* 1: there is one. */
+/* Returns 1 if there is one. */
 static int find_manifest(struct loader *l, size_t n)
 {
     struct store_place place;
@@ -126,8 +126,8 @@ static int is_ours(const struct loader *l)
     return l->snapshot.file.view.header->made_by == store_made_by(l->snapshot.pipeline);
 }
 
-/* A snapshot of all passes spares mapping them.  Only it says what libraries they bring, and so
- * whether another one is this start's. */
+/* A snapshot of all passes saves mapping them.  Only the snapshot knows their libraries, and so whether
+ * another snapshot is this start's. */
 static int find_late(struct loader *l)
 {
     if (may_apply(l) && find_manifest(l, pipeline_count(l->pipeline))) {
@@ -139,7 +139,7 @@ static int find_late(struct loader *l)
     return 0;
 }
 
-/* Where it would lie says for which program, pipeline and way to start. */
+/* The folder's name tells the program, pipeline and kind of start. */
 static void say_none(struct loader *l)
 {
     struct store_place place;
@@ -167,16 +167,16 @@ void store_find(struct loader *l)
             return;
         }
     }
-    /* Passes that come behind see the tables, and so does who may have to build a snapshot
-     * all the same; and the executable is mapped first. */
+    /* Later passes, and a process that may have to build a snapshot, read the tables; and the executable is
+     * mapped first. */
     n = pipeline_in_snapshot(l->pipeline);
     if (!l->knobs.snapshot && l->snapshot.file.view.header->n_relocations &&
         n == pipeline_count(l->pipeline) && !l->direct && is_ours(l))
         relocations_expect(l);
 }
 
-/* Debuggers take the file of an object from the link map.  That of the library in which the
- * moved code lies has no names for it; the snapshot's has, at the addresses of that library. */
+/* Debuggers find an object's file by the link map.  The library that contains moved code has no names for
+ * it; the snapshot's has, at the addresses of that library. */
 static void name_moved(struct loader *l)
 {
     const char *folder = l->snapshot.folder;
@@ -218,7 +218,7 @@ static void apply_found(struct loader *l, const struct store_plan *plan)
     store_forget(l);
 }
 
-/* The user's, which was made before root's, lies as root's does not. */
+/* The user's snapshot is older than root's, and has other distances. */
 static int lies_elsewhere(struct loader *l)
 {
     if (l->snapshot.file.view.header->layout_seed == l->arena.layout_seed)
@@ -239,13 +239,13 @@ static void apply(struct loader *l, const struct store_plan *plan)
 
 /* ---- what the pipeline does with it ----------------------------------------------------- */
 
-/* Who watches calls would miss those that a snapshot made direct. */
+/* An auditor would miss the direct calls of a snapshot. */
 static struct store_plan plan_images(struct loader *l, const char *miss)
 {
     size_t n = l->program && !l->knobs.watcher ? pipeline_in_snapshot(l->pipeline) : 0;
     int learn = l->knobs.snapshot == SNAPSHOT_RUN || rimf_streq(miss, "learn");
-    /* Distances are the same each time only where we choose them.  Who starts a program with
-     * more rights than their own does not make it write. */
+    /* Distances are reproducible only if we choose them.  A process with more rights than its caller does
+     * not write. */
     int may = n && l->arena.end && !l->block.secure;
     int wanted = may && !l->knobs.check && (l->knobs.snapshot || learn || rimf_streq(miss, "build"));
 
@@ -260,7 +260,7 @@ static struct store_plan plan_images(struct loader *l, const char *miss)
     };
 }
 
-/* What is there was written less than a minute ago. */
+/* Whether the existing one was written less than a minute ago. */
 static int is_young(const struct loader *l, struct store_place *place)
 {
     size_t n = rimf_strlen(place->folder);
@@ -271,9 +271,9 @@ static int is_young(const struct loader *l, struct store_place *place)
     return young;
 }
 
-/* Why none is written that nobody asked for, or NULL.  A program may be started in turn in ways that no one
- * snapshot fits (with LD_LIBRARY_PATH, and without): then it does not write one each time.  And under a filter
- * all that writes is refused: not even the time is asked for. */
+/* Why no snapshot is written without an explicit request, or NULL.  A program may be started in turn in
+ * several ways that no one snapshot fits (with LD_LIBRARY_PATH, and without): then it does not write one
+ * each time.  Under a filter all writing calls are refused: not even the time is queried. */
 static const char *why_not_now(struct loader *l, struct store_plan *plan)
 {
     if (l->filtered.on)
@@ -284,7 +284,7 @@ static const char *why_not_now(struct loader *l, struct store_plan *plan)
     return is_young(l, &plan->place) ? "the one that is there is of this minute" : NULL;
 }
 
-/* One process writes to a cache at a time.  Who was asked to waits; others leave it to the next start. */
+/* One process writes to a cache at a time.  An explicit request waits; others leave it to the next start. */
 static void lock_with(struct loader *l, struct store_plan *plan)
 {
     const struct store_place *place = &plan->place;
@@ -304,7 +304,7 @@ static void lock_with(struct loader *l, struct store_plan *plan)
     plan->build = plan->outdated = 0;
 }
 
-/* For the next start, which finds none. */
+/* Removes the old one, so that the next start builds. */
 static void make_room(const struct loader *l, const struct store_place *place)
 {
     const char *why;
@@ -414,7 +414,7 @@ void store_keep(struct loader *l, int failed)
     l->snapshot.plan = NULL;
 }
 
-/* Whoever asked for a snapshot, or for a check, and for nothing else, must not get a running program. */
+/* A request for a snapshot, or for a check only, must not start the program. */
 void store_or_exit(struct loader *l)
 {
     if (!l->knobs.check && (!l->knobs.snapshot || l->later.folder))

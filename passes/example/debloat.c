@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * debloat.c: functions that nothing leads to become traps, of all objects or of one:
+ * debloat.c: turns functions that nothing refers to into traps, in all objects or in one:
  *     [debloat]
  *     library = libcrypto.so.3
  *     exported = yes
  *     keep = /etc/mvld/looked-up
  *
- * With `exported` also those that no object of the program refers to, with all that only they call: for programs
- * that look up no symbols by name (dlsym) but those in the file `keep`, and open no objects (dlopen) that need others.
+ * With `exported` also those that no object of the program refers to, and functions that only they call: for
+ * programs that look up no symbols by name (dlsym) except those in the file `keep`, and open no objects
+ * (dlopen) that need others.
  */
 #include <mvld/freestanding.h>
 #include <mvld/pass.h>
@@ -25,7 +26,7 @@ struct edge { size_t from, to; };
 struct graph { /* of one object */
     const struct mvld_context *ctx;
     const struct mvld_object *object;
-    struct mvld_function *functions; /* ascending; NULL: they are only counted */
+    struct mvld_function *functions; /* ascending; NULL: only counted */
     uint8_t *stays;
     struct edge *edges; /* likewise */
     size_t n, n_edges;
@@ -45,7 +46,7 @@ static int note_function(void *cookie, const struct mvld_function *f)
     return 0;
 }
 
-/* The function that holds the address; n: none. */
+/* The function that contains the address; n: none. */
 static size_t function_of(const struct graph *g, uintptr_t address)
 {
     size_t low = 0, high = g->n;
@@ -76,7 +77,7 @@ static int note_reference(void *cookie, const struct mvld_reference *r)
     return 0;
 }
 
-/* What leads where; functions of one fragment run into each other. */
+/* Reads references; functions of one fragment run into each other. */
 static void read_edges(struct graph *g)
 {
     const uint32_t kinds = MVLD_REFERENCES(MVLD_REFERENCE_CALL) | MVLD_REFERENCES(MVLD_REFERENCE_JUMP) |

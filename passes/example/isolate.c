@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: MIT
  *
- * isolate.c: the data of a library can be read and written by threads alone that are inside of it:
+ * isolate.c: gives only threads that are inside a library access to its data:
  *     [isolate]
  *     library = libvault.so
  *     gate.1 = vault_open
  *
- * Calls of the functions that are listed, by other objects and through pointers that the host loader filled, go through
- * gates, and so do constructors and destructors.  Such a function has all its arguments in registers.  Who calls
- * another one, or what dlsym found, or follows a pointer into the data, gets SIGSEGV.
+ * Calls of the listed functions, by other objects and through pointers that the host loader filled, go
+ * through gates, and so do constructors and destructors.  A listed function has all its arguments in
+ * registers.  A call of another function, or of an address from dlsym, and an access through a pointer into
+ * the data, raise SIGSEGV.
  *
- * With protection keys a gate opens the data for its thread: rdpkru, wrpkru.  Without, by mprotect for all threads,
- * while any is inside.  What the library calls, and a thread that it starts, has access as itself; an exception or a
- * longjmp out of it leaves it open; and nothing keeps other code of the process from opening it.
+ * With protection keys a gate opens the data for its thread: rdpkru, wrpkru.  Without, by mprotect for all
+ * threads, while any is inside.  Functions that the library calls, and threads that it starts, have the same
+ * access; after an exception or a longjmp out of it the data stays open; and other code of the process can
+ * open it.
  */
 #include <mvld/freestanding.h>
 #include <mvld/pass.h>
@@ -34,7 +36,7 @@ static struct domain {
     size_t n_data, n_gates, inside;
     uintptr_t targets[GATES_MAX];
     uint8_t (*gates)[112];
-    int key, lock; /* negative: there is none */
+    int key, lock; /* negative: none */
 } domain;
 
 static void call_kernel(long number, uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d)
@@ -93,7 +95,7 @@ static const uint8_t pattern[112] = {
 static const uint8_t frame[] = {0x41, 0x0e, 16, 0x86, 2, 0x43, 0x0d, 6, /* CFA = %rsp + 16, then %rbp + 16 */
                                 0x02, 96, 0x0c, 7, 8, 0xc6};            /* behind `leave`: %rsp + 8, %rbp as it was */
 
-/* Its number; or n_gates. */
+/* The index of the gate; or n_gates. */
 static size_t gate_of(uintptr_t target)
 {
     size_t i = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * verify.c: only listed files are mapped into the program.  `b2sum -l 256 FILE` says what to list:
+ * verify.c: allows only listed files to be mapped into the program.  `b2sum -l 256 FILE` prints what to list:
  *     [verify]
  *     allow.libc = (64 digits)
  * With `strict` none of these either that has memory which is written and executed, or wants such a stack.
@@ -46,7 +46,7 @@ static int is_strict(const struct mvld_context *ctx, const struct mvld_file *fil
 {
     const struct mvld_object *object = ctx->api->file_object(ctx, file);
     const Elf64_Phdr *ph = object ? object->phdr : NULL;
-    uint32_t stack = PF_X; /* of who does not say */
+    uint32_t stack = PF_X; /* for files that do not tell */
 
     for (size_t i = 0; object && i < object->n_segments; i++)
         if (!(~object->segments[i].prot & 6)) /* PROT_WRITE and PROT_EXEC */

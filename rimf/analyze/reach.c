@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/analyze/reach.c: who comes in.  REACHED says that a movable unit is entered by
- * others than movable code; HEAD, that a jump may be written over its first bytes.
+ * rimf/analyze/reach.c: how units are entered.  REACHED: a movable unit is entered by more than movable
+ * code.  HEAD: a jump may be written over its first bytes.
  *
  *     start:  f3 0f 1e fa    endbr64                  start:  f3 0f 1e fa
  *     head:   55             push %rbp                head:   e9 rel32     jmp moved head
  *             48 89 e5       mov %rsp,%rbp                    ..
  *             41 57          push %r15                        57
  *
- * Original code that runs may lead to `start` and to `head`, and to whatever lies behind those
- * five bytes; between them, to nothing.  Which runs, nobody knows: so every
- * branch of every unit counts, those of the unit itself too, and every pointer, symbol
- * and landing pad (check.c notes them), and what is sought here:
+ * Original code that runs may enter `start` and `head`, and anything behind those five bytes, but nothing
+ * between.  Which originals run is unknown.  So every branch of every unit counts, including its own, every
+ * pointer, symbol and landing pad (check.c records them), and what is searched here:
  *
  * - Jump tables.  What lea addresses may be one: it is followed while its offsets lead to
  *   code, as tables.c does, but with no regard to what is listed there.  In a function
@@ -20,10 +19,11 @@
  *   instruction: whatever would be a branch or a lea, from any byte, is believed.
  * - Return addresses of calls that a head would cover.
  *
- * Too many of these cost a head, or a jump that nobody needs.
+ * Too many targets cost a head, or add a jump that is not needed.
  *
- * HELD is what is left of that without symbols and movable code: its address may be anywhere, and any of its places
- * may be entered.  What is not HELD is led to by what the analysis lists, and by names of the dynamic symbol table.
+ * HELD is the part of REACHED without symbols and movable code: the unit's address may be anywhere, and any place
+ * in it may be entered.  A unit without HELD is referred to only by what the analysis lists, and by names of the
+ * dynamic symbol table.
  */
 #include "rimf/analyze/analyser.h"
 
@@ -57,7 +57,7 @@ static void note_reached(struct analyser *a, uint64_t target)
         u->reached = 1;
 }
 
-/* Somebody leads there of whom the analysis does not tell. */
+/* Records a target of something that the analysis does not list. */
 static void note_held(struct analyser *a, uint64_t target)
 {
     struct unit *u = unit_at(a, target);
@@ -69,7 +69,7 @@ static void note_held(struct analyser *a, uint64_t target)
 
 /* ---- code that is not understood ------------------------------------------------------------ */
 
-/* Every branch and lea that could begin at `at`, `room` bytes from the segment's end. */
+/* Every branch and lea that could begin at `at`, `room` bytes before the segment's end. */
 static void suspect(struct analyser *a, const uint8_t *at, uint64_t room, uint64_t address)
 {
     int32_t distance;
@@ -116,8 +116,8 @@ static int is_linkage(struct analyser *a, const struct code *c, uint32_t start, 
     return jumps > 0;
 }
 
-/* In such an entry no instruction begins but those, and none leads into a unit: else distances
- * that look like branches cost heads of what lies behind a PLT, main above all. */
+/* In such an entry only these instructions begin, and none of them targets a unit.  Otherwise distances
+ * that look like branches would cost the heads of functions behind a PLT, main above all. */
 static uint32_t linkage_at(struct analyser *a, const struct code *c, uint32_t at, uint32_t end)
 {
     for (uint32_t size = 16; at % 8 == 0 && size >= 8; size -= 8)
@@ -145,7 +145,7 @@ int is_padding(const struct code *c, uint32_t start, uint32_t end)
     return 1;
 }
 
-/* From the end of one unit to the start of the next.  Code there runs on into that. */
+/* From the end of one unit to the start of the next.  Code there continues into the next unit. */
 static void suspect_gaps(struct analyser *a, const struct code *c)
 {
     struct unit *units = units_of(a);
@@ -164,7 +164,7 @@ static void suspect_gaps(struct analyser *a, const struct code *c)
 
 /* ---- jump tables ------------------------------------------------------------------------------ */
 
-/* Where the next table that is certainly one begins. */
+/* The start of the next certain table. */
 static uint64_t next_table(const struct analyser *a, uint32_t table)
 {
     const uint32_t *candidates = a->candidates.at;
@@ -173,7 +173,7 @@ static uint64_t next_table(const struct analyser *a, uint32_t table)
     return next < a->candidates.n ? candidates[next] : UINT64_MAX;
 }
 
-/* Entries that lead out of the unit which takes the address are of a table that others may use. */
+/* Entries whose targets are outside the unit that takes the address are of a table that others may use. */
 static void follow_table(struct analyser *a, const struct taken *by, uint32_t table, uint32_t base, uint64_t *budget)
 {
     const struct unit *own = by->unit == UINT32_MAX ? NULL : &units_of(a)[by->unit];
@@ -197,7 +197,7 @@ static void follow_table(struct analyser *a, const struct taken *by, uint32_t ta
     }
 }
 
-/* With each table that the unit addresses, from this base. */
+/* Follows each table that the unit addresses, from this base. */
 static void follow_from(struct analyser *a, const struct taken *first, const struct taken *end,
                         uint32_t base, uint64_t *budget)
 {
@@ -208,7 +208,7 @@ static void follow_from(struct analyser *a, const struct taken *first, const str
     }
 }
 
-/* Those from `first` to `end` are of one unit. */
+/* The elements from `first` to `end` are of one unit. */
 static void follow_unit(struct analyser *a, const struct taken *first, const struct taken *end,
                         uint64_t *budget)
 {
@@ -295,7 +295,7 @@ static void reach_from_originals(struct analyser *a)
 
 /* ---- heads -------------------------------------------------------------------------------------- */
 
-/* 1 when a call that a jump would cover returns to a covered byte. */
+/* Returns 1 if a call that a jump would cover returns to a covered byte. */
 static int returns_into(const struct analyser *a, const struct unit *u, uint32_t head)
 {
     struct instruction i;
@@ -324,8 +324,8 @@ static int has_head(const struct analyser *a, const struct unit *u)
     return !returns_into(a, u, head);
 }
 
-/* A function that is entered from elsewhere and has no head runs where it is, and so would all that
- * it calls by a branch: those are reached, too. Their branches are entered already. */
+/* A function that is entered from elsewhere and has no head runs in place.  So do all functions that it
+ * branches to: those are reached, too.  The targets of their branches are already recorded. */
 static void reach_from_headless(struct analyser *a)
 {
     struct unit *units = units_of(a);
@@ -346,8 +346,8 @@ static void reach_from_headless(struct analyser *a)
     }
 }
 
-/* Of an object at a fixed address, or with other pointers that are not known, nothing
- * moves: there all are reached, and none is written over. */
+/* In an object at a fixed address, or with unknown pointers, nothing moves: all units are reached, and none
+ * has a head. */
 void reach_units(struct analyser *a)
 {
     struct unit *units = units_of(a);

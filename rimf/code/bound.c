@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/code/bound.c: which symbols the objects of the process refer to.
+ * rimf/code/bound.c: collects the symbols that the process's objects refer to.
  *
- * A name is bound when the dynamic symbol table of any object lists it without a definition, or a relocation of any
- * object names it; versions do not matter.  The host loader also looks some up without a relocation, and keeps the
- * addresses in its own data; and a pass may have bound a symbol of one object to a function of another.  So addresses
- * are collected, too.  Names are known by hashes, which stand between them: a collision makes a function stay.
+ * A name is bound if the dynamic symbol table of any object lists it without a definition, or a relocation of
+ * any object names it; versions do not matter.  The host loader also looks some names up without a
+ * relocation, and keeps the addresses in its own data; and a pass may have bound a symbol of one object to a
+ * function of another.  So addresses are collected, too.  Names are stored as hashes, among the addresses: a
+ * collision makes a function stay.
  */
 #include "rimf/code/code.h"
 

@@ -2,8 +2,8 @@
  *
  * rimf/code/functions.c: the tables of functions and of instructions (mvld/pass/code.h).
  *
- * Where functions are the units of the analysis say.  Names are those of the dynamic symbol table, and of what may
- * move those that the analyser took from the other one.
+ * The units of the analysis are the functions.  Names are those of the dynamic symbol table; for movable
+ * functions also those that the analyser took from .symtab.
  */
 #include "rimf/code/code.h"
 
@@ -24,7 +24,7 @@ struct named {
     int is_function;
 };
 
-/* Of one object. */
+/* Names of one object. */
 struct names {
     struct mvld_image *image;
     uintptr_t start, end; /* of what has these names */
@@ -34,7 +34,7 @@ struct names {
     size_t n_symbols;
     const char *texts;
     size_t texts_size;
-    uintptr_t first; /* where they count from */
+    uintptr_t first; /* base of their values */
 };
 
 static int note_name(void *cookie, const struct mvld_symbol *symbol)
@@ -83,8 +83,8 @@ static void names_close(struct names *names)
     rimf_heap_release(&names->image->heap, names->list);
 }
 
-/* Of several the one without underscores, if there is one: the last in alphabetical order.  Nobody has checked the
- * entries of the analysis. */
+/* Of several names one without underscores, if any: the last in alphabetical order.  The entries of the
+ * analysis are unchecked. */
 static const char *name_at(const struct names *names, uintptr_t address)
 {
     size_t i = RIMF_BISECT(i, names->n, names->list[i].address < address);
@@ -213,13 +213,13 @@ const struct analysis_unit *code_unit_at(struct mvld_image *image, struct rimf_o
                ? analysis_unit_at(*s, (uint32_t)(address - object->view.bias)) : NULL;
     *why = !unit                              ? "no function is there"
            : !(unit->flags & ANALYSIS_DECODED) ? "its function is not proven"
-           : object->moved                     ? "its code was moved before" /* over some of it stands a jump */
+           : object->moved                     ? "its code was moved before" /* a jump was written over some of it */
            : object->patched & OBJECT_PATCHED  ? "a pass changed code of its object, byte by byte"
                                                : NULL;
     return *why ? NULL : unit;
 }
 
-/* Where the tables lead that this unit jumps through. */
+/* Records the targets of the tables that this unit jumps through. */
 static void note_tables(const struct rimf_object *object, const struct analysis *s, const struct analysis_unit *unit,
                         const struct code_instructions *all)
 {
@@ -243,7 +243,7 @@ static void note_tables(const struct rimf_object *object, const struct analysis 
     }
 }
 
-/* Into the bytes behind a head nothing leads. */
+/* Nothing branches into the bytes of a head. */
 static void note_head(const struct rimf_object *object, const struct analysis_unit *unit,
                       const struct code_instructions *all)
 {

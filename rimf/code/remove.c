@@ -2,9 +2,9 @@
  *
  * rimf/code/remove.c: functions that passes remove (code_remove of mvld/pass.h).
  *
- * A function can go when nothing that stays leads to it.  Of what may, functions.c tells all that holds an address;
- * here is what the analysis lists: branches and operands of other functions, and functions that control runs into from
- * one beside it.  Those must go with it, which is known when the pass has declared all.
+ * A function can be removed if no remaining code refers to it.  functions.c tells everything that holds an
+ * address.  This file checks what the analysis lists: branches and operands of other functions, and functions
+ * that run into it.  Those must be removed with it, which is checked when the pass has declared all.
  *
  *     entry:  [f3 0f 1e fa]  endbr64
  *             e8 rel32       call sentence        in one function of the object that has room for it
@@ -12,7 +12,7 @@
  *             cc …           int3
  *     sentence: write(2, "mvld: …", …); ret
  *
- * Emitted behind all else that passes want, in the original and where it moved to.
+ * Emitted after all other edits, in the original and in moved code.
  */
 #include "rimf/code/code.h"
 
@@ -96,8 +96,8 @@ static int is_removed(const struct closing *c, const struct analysis_unit *unit)
     return unit && rimf_address_set_find(&c->ctx->image->removals.entries, c->object->view.bias + unit->start);
 }
 
-/* The displacement at `at`, with so many bytes behind it in its instruction, leads to a function that goes from one
- * that stays. */
+/* Whether the displacement at `at`, with so many bytes behind it in its instruction, refers from a remaining
+ * function to a removed one. */
 static int check_displacement(const struct closing *c, uint32_t at, uint32_t rest)
 {
     uint32_t target = at + 4 + rest + (uint32_t)distance_at((const void *)(c->object->view.bias + at));
@@ -120,7 +120,7 @@ static int check_listed(const struct closing *c)
         if (s->references[i].kind == ANALYSIS_TO_CODE)
             error = check_displacement(c, s->references[i].address, s->references[i].rest);
     for (size_t i = 0; i < s->n_calls && !error; i++)
-        if (analysis_call_kind(&s->calls[i]) == ANALYSIS_CALL_SINGLE && /* that function may stand there by now */
+        if (analysis_call_kind(&s->calls[i]) == ANALYSIS_CALL_SINGLE && /* that function may be inlined there by now */
             *(const uint8_t *)(c->object->view.bias + s->calls[i].address) == 0xe8)
             error = check_displacement(c, s->calls[i].address + 1, 0);
     return error;
@@ -138,7 +138,7 @@ static int check_joined(const struct closing *c)
     return 0;
 }
 
-/* What passes want led there. */
+/* Checks the targets that passes want. */
 static int check_wanted(const struct mvld_context *ctx)
 {
     const struct rimf_retargets *all = &ctx->image->retargets;
@@ -176,7 +176,7 @@ void rimf_removals_forget(struct mvld_image *image, const struct mvld_context *c
 
     all->n = 0;
     rimf_address_set_clear(&all->entries, &image->heap);
-    for (size_t i = 0; i < n; i++) /* without memory they are removed all the same */
+    for (size_t i = 0; i < n; i++) /* without memory they are still removed */
         if (all->list[i].ctx != ctx) {
             all->list[all->n++] = all->list[i];
             (void)rimf_address_set_add(&all->entries, &image->heap, all->list[i].start);
@@ -211,7 +211,7 @@ static size_t write_sentence(uint8_t *to, const struct rimf_removal *r)
     return SENTENCE_CODE + length;
 }
 
-/* Where the sentence stands, in the first function of the object and the pass that has room for it; or 0. */
+/* The address of the sentence, in the first function of the object and the pass that is large enough; or 0. */
 static uintptr_t sentence_of(const struct rimf_removals *all, const struct rimf_removal *of)
 {
     uint8_t bytes[SENTENCE_CODE + SENTENCE_MAX];
@@ -227,7 +227,7 @@ static uintptr_t sentence_of(const struct rimf_removals *all, const struct rimf_
     return 0;
 }
 
-/* What the function that runs at `at` becomes. */
+/* Writes the new content of the function that runs at `at`. */
 static void write_traps(uint8_t *to, const struct rimf_removal *r, uintptr_t at, uintptr_t sentence)
 {
     size_t head = endbr64_size((const uint8_t *)r->start, r->size);
@@ -244,7 +244,7 @@ static void write_traps(uint8_t *to, const struct rimf_removal *r, uintptr_t at,
         write_sentence(to + (sentence - r->start), r);
 }
 
-/* Bytes that are there already are none. */
+/* Equal bytes need no patch. */
 static int add_patches(struct mvld_batch *batch, uintptr_t at, const uint8_t *bytes, size_t size)
 {
     int error = 0;
@@ -276,7 +276,7 @@ static int add_removal(struct mvld_image *image, struct mvld_batch *batch, const
     return error;
 }
 
-/* All of one object, and of one pass. */
+/* Emits all of one object, and of one pass. */
 static int emit(struct mvld_image *image, const struct rimf_removal *first)
 {
     struct rimf_removals *all = &image->removals;

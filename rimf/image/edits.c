@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/image/edits.c: what passes want of calls through slots, each behind what those before it want.
+ * rimf/image/edits.c: the targets that passes want for calls through slots, one pass after the other.
  *
  *     found      where the host loader sends a call through the slot
  *     wanted     the rule of the first pass says where that call shall lead instead; the next one is told so,
@@ -8,12 +8,12 @@
  *     emitted    behind the last pass the calls become code (realise/realise.c), where they stand or where
  *                they moved to
  *
- * So the calls of code that moves stay in the original what they were: through the PLT, like all of it
- * that moved code leaves alone.  A page of it that is written is a private copy of it, a
- * page fault and some microseconds, and of most pages with calls nothing else is written.  A
- * snapshot holds what became of originals: while one is made, they are changed first.
+ * So calls in originals of moved code, and code that is not executed, keep going through the PLT.  Writing
+ * to a page makes a private copy, at the cost of a page fault and some microseconds, and most pages with
+ * calls are not written otherwise.  A snapshot holds the changes of originals: while one is made, they are
+ * changed first.
  *
- * A rule is asked once for each slot, when it matters where that leads.
+ * A rule is called once for each slot, when the target matters.
  */
 #include "rimf/image/edits.h"
 
@@ -40,7 +40,7 @@ static struct rimf_edit_report *report_of(struct mvld_image *image, const struct
     return *end;
 }
 
-/* Behind those of passes before. */
+/* Adds behind the edits of earlier passes. */
 static int add(struct rimf_object *object, const struct rimf_edit *made)
 {
     struct mvld_image *image = made->ctx->image;
@@ -81,10 +81,10 @@ int rimf_calls_retarget(const struct mvld_context *ctx, const struct mvld_object
 
 /* ---- where a call ends ----------------------------------------------------------------- */
 
-/* An executable at a fixed address has its own PLT entries stand for functions whose address it
- * takes, and the host loader binds other objects' slots to them: such an entry jumps through a
- * slot for the same symbol, and the way goes on there.  (A function that only jumps to another
- * one looks alike, but that one has another name.) */
+/* In an executable at a fixed address, its own PLT entries stand for functions whose address it takes, and
+ * the host loader binds other objects' slots to them.  Such an entry jumps through a slot for the same
+ * symbol, which is followed.  (A function that only jumps to another one looks the same, but that one has
+ * another name.) */
 static void note(struct bound *b, const struct mvld_slot *slot, const struct mvld_object *holder)
 {
     b->shown[b->n++] = slot->shown;
@@ -95,7 +95,7 @@ static void note(struct bound *b, const struct mvld_slot *slot, const struct mvl
                        ((b->binding.flags | slot->flags) & MVLD_SLOT_LAZY);
 }
 
-/* NULL, or why it is not certain where a call through the slot ends (static). */
+/* NULL, or why the target of a call through the slot is not certain (static). */
 static const char *bind_slot(struct mvld_image *image, const struct rimf_object *object,
                              uintptr_t address, struct bound *out)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/image/object.c: one object, described from its program headers.
+ * rimf/image/object.c: describes an object from its program headers.
  */
 #include "rimf/image/private.h"
 
@@ -8,7 +8,7 @@
 
 #include <sys/mman.h> /* numbers only */
 
-/* Why passes must leave the object alone, or NULL. */
+/* Why passes must not change the object, or NULL. */
 static const char *untouchable(const struct rimf_object *object)
 {
     if (object->public.flags & MVLD_OBJECT_VDSO)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/image/retarget.c: references that passes lead elsewhere, each by itself
- * (reference_retarget of mvld/pass.h): wanted here, made behind the last pass by realise/retarget.c.
+ * rimf/image/retarget.c: single references that passes change (reference_retarget of mvld/pass.h): declared
+ * here, made after the last pass by realise/retarget.c.
  *
- * Each has two sides: what memory holds, which is found, and the last of the list that names its place, which is
- * wanted.  A later pass is told the latter, and may say otherwise; where it fails, what was wanted before counts again.
+ * Each has two sides: the content of memory is the found one, and the last element of the list for its
+ * place is the wanted one.  A later pass gets the latter, and may change it; if that pass fails, the
+ * earlier one is wanted again.
  *
- * Everything that can be known is verified when it is declared, so that a pass can leave out what
- * cannot be done:
+ * Everything possible is verified when it is declared, so that a pass can skip what cannot be done:
  *
  *     call, lea    its displacement is in the analysis of the object, its bytes are such an instruction,
  *                  and it leads to the beginning of a function
@@ -16,7 +16,7 @@
  *     entry        its jump table is in the analysis, and leads to the new target, too: there who jumps by
  *                  the table finds registers and stack as he leaves them
  *
- * Words and entries are those of objects of which no code has run: who has read one keeps what he read.
+ * Words and entries must be in objects that have not run any code: code that has read one keeps the value.
  */
 #include "rimf/image/edits.h"
 
@@ -52,7 +52,7 @@ static int refuse(const struct asked *a, int error, const char *why)
 
 /* ---- what it is ---------------------------------------------------------------------------- */
 
-/* A function begins there, as the analysis of its object says. */
+/* Whether a function begins there, by its object's analysis. */
 static int is_function(struct mvld_image *image, uintptr_t address)
 {
     struct rimf_object *holder =
@@ -94,7 +94,7 @@ static int is_listed(const struct analysis *s, uint32_t at, enum mvld_reference_
     return kind == MVLD_REFERENCE_CALL && i < s->n_branches && s->branches[i].address == at;
 }
 
-/* The analysis that lists what leads to code, of an object whose code was not moved; or NULL, and *error. */
+/* The analysis that lists references to code, of an object whose code was not moved; or NULL, and *error. */
 static const struct analysis *unmoved_analysis(const struct asked *a, int *error)
 {
     const char *why;
@@ -107,7 +107,8 @@ static const struct analysis *unmoved_analysis(const struct asked *a, int *error
     return s && !rimf_has_moved(a->image, a->object) ? s : NULL;
 }
 
-/* It is not wanted there by now, as memory has it or a pass before.  Twice by one pass is another mistake. */
+/* Whether the reference has another target now, in memory or by an earlier pass.  Declaring it twice in one
+ * pass is a different error. */
 static int is_stale(const struct asked *a, uintptr_t at, uintptr_t found)
 {
     const struct rimf_retarget *wanted = rimf_retarget_at(a->image, at);
@@ -145,7 +146,7 @@ static int find_operand(const struct asked *a, struct rimf_retarget *out)
     return 0;
 }
 
-/* What is said of data alike. */
+/* Common part for data. */
 static int take_data(const struct asked *a, struct rimf_retarget *out)
 {
     if (a->image->watch)
@@ -194,7 +195,7 @@ static int find_word(const struct asked *a, struct rimf_retarget *out)
     return take_word(a, out);
 }
 
-/* The table that has an entry there, or NULL. */
+/* The table with an entry there, or NULL. */
 static const struct analysis_jump_table *table_of(const struct asked *a, const struct analysis *s)
 {
     uintptr_t at = a->reference->site - a->object->view.bias;
@@ -261,7 +262,7 @@ static int grow(struct mvld_image *image)
     return 0;
 }
 
-/* The last of the list. */
+/* Records the last element of the list. */
 static int note(struct mvld_image *image)
 {
     struct rimf_retargets *all = &image->retargets;
@@ -356,7 +357,7 @@ void rimf_retargets_forget(struct mvld_image *image, const struct mvld_context *
         if ((all->list[i].ctx == ctx) == others) {
             all->list[all->n++] = all->list[i];
             if (note(image))
-                break; /* so much is not wanted any more */
+                break; /* these are not wanted any more */
         }
     if (all->n)
         return;

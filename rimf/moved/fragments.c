@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/moved/fragments.c: where code of an object may be cut, and which fragment of it has an address
- * (moved/moved.h).
+ * rimf/moved/fragments.c: where code of an object may be cut, and the fragment of an address (moved/moved.h).
  *
- * The analysis says which units hold together (ANALYSIS_JOINED); between others nothing falls
- * through and no branch of one byte leads across, so there the object may be cut.  What is
- * between two fragments is padding, or stays.
+ * The analysis tells which units move together (ANALYSIS_JOINED); between others control does not fall
+ * through and no branch of one byte crosses, so there the object may be cut.  The bytes between two fragments
+ * are padding, or stay.
  *
- * An object lists its fragments as places in the list of all that moved.  They come in the order of
- * the region; they are sorted when it is known which they are (moved/batch.c), and nobody looks for an
- * original before.  A manifest lists them sorted.
+ * An object lists its fragments as indices in the list of all moved fragments, in the order of the region.
+ * They are sorted once they are known (moved/batch.c), and nobody looks for an original before.  A manifest
+ * has them sorted.
  */
 #include "rimf/moved/moved.h"
 
@@ -55,7 +54,7 @@ int moved_is_first(const struct moved_code *moved, size_t index)
     return fragment->size && fragment->object->moved == index + 1;
 }
 
-/* In a list, which may be older than the one that is in force. */
+/* In a list, which may be older than the present one. */
 static const struct moved_fragment *find_fragment(const struct moved_fragment *list, const struct rimf_object *object,
                                                   uintptr_t original)
 {
@@ -72,8 +71,8 @@ const struct moved_fragment *moved_fragment_at(const struct moved_code *moved, c
     return find_fragment(moved->list, object, original);
 }
 
-/* One that is being made is no fragment yet, and those of an object that is there for longer do not
- * change; and were sorted when they were made. */
+/* A fragment that is being made does not count yet.  Those of an older object do not change, and are already
+ * sorted. */
 const struct moved_fragment *moved_fragment_made(const struct moved_code *moved,
                                           const struct mvld_object *public, uintptr_t original,
                                           size_t length)
@@ -147,7 +146,7 @@ static size_t movable_from(const struct analysis *s, size_t i)
     return i;
 }
 
-/* Behind the last unit that moves together with `i`. */
+/* The end of the units that move together with `i`. */
 static size_t joined_end(const struct analysis *s, size_t i)
 {
     while (i < s->n_units && s->units[i].flags & ANALYSIS_JOINED)
@@ -155,7 +154,7 @@ static size_t joined_end(const struct analysis *s, size_t i)
     return i < s->n_units ? i + 1 : i;
 }
 
-/* Units first to end - 1, as linked, but for those behind the last that moves. */
+/* Units first to end - 1, as linked, except those behind the last that moves. */
 static struct mvld_fragment fragment_of(const struct analysis *s, size_t first, size_t end)
 {
     const struct analysis_unit *last;

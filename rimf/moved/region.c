@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/moved/region.c: the region for moved code, and which code an address in it is
- * of (moved/moved.h has the picture).
+ * rimf/moved/region.c: the region for moved code, and the origin of its addresses (moved/moved.h has the
+ * picture).
  */
 #include "rimf/moved/moved.h"
 
@@ -31,7 +31,7 @@ void rimf_image_describe(struct mvld_image *image, const struct rimf_described *
     struct rimf_described *own = rimf_heap_alloc(&image->heap, n * sizeof *own);
 
     if (!own)
-        return; /* unwinders find the end of the stack there */
+        return; /* for unwinders the stack ends there */
     image->described = memcpy(own, list, n * sizeof *own);
     image->n_described = n;
 }
@@ -43,8 +43,8 @@ void rimf_image_set_unentered(struct mvld_image *image, int unentered)
 
 /* ---- the region -------------------------------------------------------------------- */
 
-/* Memory that an object reserved and nobody uses: a segment without rights.  One that can be
- * read is as good: unwinders that come too early find zeros there, and no fault. */
+/* Whether it is memory that an object reserved and nobody uses: a segment without rights.  A readable one is
+ * fine, too: unwinders that come too early read zeros, without a fault. */
 static int is_reserved(const struct mvld_image *image, uintptr_t start, size_t size)
 {
     const struct mvld_object *object = rimf_object_find(image, start);
@@ -53,7 +53,7 @@ static int is_reserved(const struct mvld_image *image, uintptr_t start, size_t s
     return s && !(s->prot & ~(uint32_t)PROT_READ) && size <= s->end - start;
 }
 
-/* How far memory reaches that is there. */
+/* The end of present memory. */
 static uintptr_t end_of(const struct moved_code *moved)
 {
     size_t n = __atomic_load_n(&moved->n, __ATOMIC_ACQUIRE);
@@ -67,7 +67,7 @@ static int code_at(struct mvld_image *image, uintptr_t address, struct mvld_segm
     const struct moved_code *moved = image->moved;
     int error = moved_pages_soften(image, address);
 
-    if (!error) /* a patch may reach into the next page */
+    if (!error) /* a patch may extend into the next page */
         error = moved_pages_soften(image, address + MVLD_PATCH_MAX);
     *out = (struct mvld_segment){
         .start = rimf_page_down(address),
@@ -102,7 +102,7 @@ int rimf_region_set(struct mvld_image *image, const struct rimf_region *region)
     return 0;
 }
 
-/* It is in the global scope, unless the program may not have it. */
+/* It is in the global scope, unless it was left out. */
 int moved_library(const struct mvld_image *image, struct mvld_symbol *code, struct mvld_symbol *frames)
 {
     return rimf_symbol_resolve(image, "mvld_moved_code", NULL, code) ||
@@ -148,8 +148,8 @@ int rimf_region_open(const struct mvld_context *ctx, enum mvld_pages pages, uint
 
 /* ---- look-up ------------------------------------------------------------------------- */
 
-/* Memory of its fragments, but for pages that they may share with neighbours.  The place stays taken: the unwind
- * table is sorted, and others read it. */
+/* Frees memory of its fragments, except pages that they may share with neighbours.  The addresses are not
+ * reused: the unwind table is sorted, and others read it. */
 void rimf_moved_forget(struct mvld_image *image, const struct mvld_object *public)
 {
     const struct rimf_object *object = rimf_object_of(public);

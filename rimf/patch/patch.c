@@ -53,7 +53,7 @@ static const struct patch_method *const methods[] = {
     &patch_method_selfmem,
 };
 
-/* May this process use it at all? */
+/* Whether this process may use it at all. */
 static int allowed(struct rimf_patcher *p, const struct patch_method *method)
 {
     int r;
@@ -104,8 +104,8 @@ static int fail_all(struct mvld_batch *b, int err)
     return err;
 }
 
-/* While others run, patches under which somebody may stand are refused.
- * How many are left? */
+/* While other threads run, refuses patches that a thread may stand inside.  Returns the number of remaining
+ * ones. */
 static size_t refuse_unsafe(struct mvld_batch *b)
 {
     size_t left = 0;
@@ -122,7 +122,7 @@ static size_t refuse_unsafe(struct mvld_batch *b)
     return left;
 }
 
-/* The first method that can.  One that cannot has changed nothing. */
+/* Uses the first possible method.  One that is not possible has changed nothing. */
 static int apply(struct mvld_batch *b, const char **name)
 {
     struct rimf_patcher *p = b->patcher;
@@ -164,7 +164,7 @@ static void close_maps(struct rimf_patcher *p)
         patch_maps_close(&p->maps);
 }
 
-/* Patch by patch, the maps being open. */
+/* Commits patch by patch, with the maps open. */
 static int commit_each(struct mvld_batch *b, const char **method)
 {
     struct rimf_patcher *p = b->patcher;
@@ -185,7 +185,7 @@ static int commit_each(struct mvld_batch *b, const char **method)
     return r < 0 ? fail_all(b, r) : 0;
 }
 
-/* The words as they are.  0, or negative errno: nothing has changed. */
+/* Commits the words as they are.  0, or negative errno: nothing has changed. */
 static int commit_words(struct mvld_batch *b, const char **method, size_t *applied)
 {
     struct rimf_patcher *p = b->patcher;

@@ -2,10 +2,10 @@
  *
  * rimf/realise/added.c: code that a pass adds with names and unwind tables (code_add of mvld/pass.h).
  *
- * Unwinders and debuggers ask the host loader which object an address is in, and that object's table.
- * So such code lies where moved code does, in the room of libconcat.so.1, and is known in the same ways
- * (moved/moved.h): the table that unwinders search grows, debuggers hear of a file with names, perf
- * gets lines.  All this when the pass has returned 0; of a pass that failed nobody hears.
+ * Unwinders and debuggers ask the host loader for the object of an address, and use that object's table.  So
+ * such code is in libconcat.so.1's region like moved code, and is announced in the same ways (moved/moved.h):
+ * the table that unwinders search grows, debuggers get a file with names, perf gets lines.  This happens
+ * after the pass returned 0; code of a failed pass is never announced.
  */
 #include "rimf/realise/realise.h"
 
@@ -18,17 +18,17 @@
 #include <sys/mman.h> /* numbers only */
 
 struct added_code {
-    struct added_code *next; /* behind it in the region */
+    struct added_code *next; /* after it in the region */
     const struct mvld_context *owner;
     uint32_t names;
     size_t n;
-    struct rimf_described functions[]; /* names and frames stand behind them */
+    struct rimf_described functions[]; /* names and frames follow them */
 };
 
 /* ---- instructions of frames -------------------------------------------------------------- */
 
-/* How many numbers of variable length an instruction takes, and bytes before them; or -1: it is none that code
- * without data of its own needs. */
+/* The number of variable-length operands of an instruction, and bytes before them; or -1: code without data
+ * of its own does not need it. */
 static int operands(uint8_t instruction, size_t *bytes)
 {
     static const struct { uint8_t instruction, numbers, bytes; } known[] = {
@@ -108,7 +108,7 @@ static struct added_code *copy(struct mvld_image *image, const struct mvld_new_f
     return added;
 }
 
-/* Pages of the region, behind what is there. */
+/* Takes pages of the region, behind the present ones. */
 static long take_pages(struct mvld_image *image, size_t size, const char **why)
 {
     struct moved_code *moved = moved_region(image, why);
@@ -144,7 +144,7 @@ void *rimf_code_add(const struct mvld_context *ctx, size_t size, const struct mv
     if (why)
         return rimf_fail(image, EINVAL, "%s: function %zu of new code: %s", ctx->pass, i, why), NULL;
     if (image->moved && image->moved->n_planned > image->moved->n)
-        rimf_image_emit_before(image); /* code that is about to move there does */
+        rimf_image_emit_before(image); /* code that is about to move is placed first */
     at = take_pages(image, rimf_page_up(size), &why);
     if (sys_failed(at))
         return rimf_fail(image, (int)-at, "%s: no code is added: %s", ctx->pass, why), NULL;
@@ -171,7 +171,7 @@ static void report(struct mvld_image *image, const struct added_code *added)
         rimf_log(image->log, MVLD_LOG_WARNING, "%s: its code has no names: %s", added->owner->pass, image->error);
 }
 
-/* It can be executed. */
+/* Makes it executable. */
 int rimf_added_realise(struct mvld_image *image, int failed)
 {
     int error = 0;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/realise/api.c: the functions that passes are given (mvld/pass.h); those of
- * image/core.c, and what there is to ask beyond them.
+ * rimf/realise/api.c: the functions for passes (mvld/pass.h): those of image/core.c, and further queries.
  */
 #include "rimf/image/private.h"
 
@@ -24,7 +23,7 @@ static int moved_find(const struct mvld_image *image, uintptr_t original, size_t
     return rimf_moved_find(image, original, length, moved);
 }
 
-/* One pass at a time has code on its way. */
+/* Only one pass at a time moves code. */
 static int region_open(const struct mvld_context *ctx, enum mvld_pages pages, uint32_t names, const char **why)
 {
     const struct moved_code *moved = ctx && ctx->image ? ctx->image->moved : NULL;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/realise/changes.c: the calls of an object made direct where they stand, as passes want it: the pages with
- * such a call are writable, and the process's own, a stretch of them after the other; each call is read, compared
- * with what the analysis says, and written.
+ * rimf/realise/changes.c: makes the calls of an object direct in place, as passes want: makes the pages with such
+ * calls writable and private, one stretch after the other; reads each call, compares it with the analysis,
+ * and writes it.
  *
- * So a page of code is read once, just after the kernel has copied it, and its protection is changed
- * once each way.  When anything else runs in this address space, or code may not be made writable,
- * or some of the code runs elsewhere, the same calls become patches, some thousands at a time
- * (realise/patches.c): these are read to judge, read again to verify, and written later.
+ * So a page of code is read once, just after the kernel has copied it, and its protection is changed once
+ * each way.  If anything else runs in this address space, or code may not be made writable, or some of the
+ * code has moved, the same calls become patches, some thousands at a time (realise/patches.c): these are read
+ * for checking, read again for verification, and written later.
  */
 #include "rimf/realise/changes.h"
 
@@ -22,12 +22,12 @@ struct changing {
     struct mvld_word *words;    /* calls of all pages that are written */
     size_t n_words;
     size_t pages;
-    size_t next; /* call to be changed */
+    size_t next; /* next call to change */
 };
 
 /* ---- which pages -------------------------------------------------------------------- */
 
-/* Of each page the first, and those that go on into the next. */
+/* Selects the first call of each page, and those that extend into the next page. */
 static void want(struct changing *c, uint32_t at, uint32_t end)
 {
     const struct mvld_word *last = c->n_words ? &c->words[c->n_words - 1] : NULL;
@@ -38,10 +38,10 @@ static void want(struct changing *c, uint32_t at, uint32_t end)
     c->pages += (size_t)(!last || at / RIMF_PAGE != last_page) + (at / RIMF_PAGE != end / RIMF_PAGE);
 }
 
-/* A page that is wanted needs no other call of it, but for one at its end. */
+/* A selected page needs no other call of it, except one at its end. */
 static void choose(struct changing *c)
 {
-    uint32_t wanted = UINT32_MAX; /* page in which the last one began */
+    uint32_t wanted = UINT32_MAX; /* page of the last one's start */
 
     for (size_t i = 0; i < c->c->n_calls; i++) {
         const struct analysis_call *call = &c->c->calls[i];
@@ -87,7 +87,7 @@ static void change(struct emit_calls *c, const struct analysis_call *call, const
         store(&site);
 }
 
-/* Nothing that is called from here lies in the object (holds_us). */
+/* Nothing that is called from here is in the object (holds_us). */
 static void change_up_to(void *cookie, uintptr_t end)
 {
     struct changing *c = cookie;
@@ -105,7 +105,7 @@ static void change_up_to(void *cookie, uintptr_t end)
     c->next = i;
 }
 
-/* Code that is run while that of the object cannot be. */
+/* Whether the object contains code that must run while the object's code is not executable. */
 static int holds_us(const struct mvld_object *object)
 {
     return (uintptr_t)change_up_to - object->start < object->end - object->start;

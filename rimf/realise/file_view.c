@@ -2,9 +2,9 @@
  *
  * rimf/realise/file_view.c: a file that is about to be mapped, as an object (file_object of mvld/pass.h).
  *
- * Whatever reads mapped objects shall read it, too.  So its segments are laid out as the host loader would have them,
- * in memory that nobody executes, and gone when the pass returns.  Code stays out: it is the largest part, and nothing
- * that is asked of such an object reads it.
+ * Functions that read mapped objects must be able to read it.  So its segments are mapped as by the host
+ * loader, in memory that is not executable, and unmapped when the pass returns.  Code is left out: it is the
+ * largest part, and no query of such an object reads it.
  */
 #include "rimf/realise/realise.h"
 
@@ -29,7 +29,7 @@ static const Elf64_Phdr *headers_of(const struct mvld_file *file, size_t *n)
     return (const Elf64_Phdr *)((const char *)file->bytes + h->e_phoff);
 }
 
-/* What all segments span, in whole pages; 0: not what a host loader maps. */
+/* The span of all segments, in whole pages; 0: not what a host loader maps. */
 static size_t span_of(const struct mvld_file *file, const Elf64_Phdr *ph, size_t n, uint64_t *low)
 {
     uint64_t high = 0;

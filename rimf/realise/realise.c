@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/realise/realise.c: what passes want becomes memory, behind the last of them.
+ * rimf/realise/realise.c: after the last pass, writes what passes want into memory.
  *
  *     references         that are wanted elsewhere, each by itself (realise/retarget.c)
  *     calls in place     while a snapshot is made, which holds what becomes of originals
@@ -35,7 +35,7 @@ static void report(const struct mvld_image *image, const struct rimf_edit_report
         rimf_log(image->log, category, "%s: %zu sites left: %s", r->ctx->pass, r->left[i].n, r->left[i].why);
 }
 
-/* Of the object, for each pass. */
+/* Adds up the object's counts for each pass. */
 static void add_up(const struct mvld_image *image, const struct rimf_object *object, int in_moved)
 {
     for (struct rimf_edit *edit = rimf_edits_of(image, object); edit; edit = rimf_edit_behind(image, edit)) {
@@ -58,7 +58,7 @@ static void add_up(const struct mvld_image *image, const struct rimf_object *obj
     }
 }
 
-/* `format` has places for a pass, the object, and why. */
+/* `format` has a pass, the object, and the reason. */
 static void say_left(const struct mvld_image *image, const struct rimf_object *object, const char *format, const char *why)
 {
     for (struct rimf_edit *edit = rimf_edits_of(image, object); edit; edit = rimf_edit_behind(image, edit))
@@ -77,16 +77,15 @@ static uintptr_t lead(const struct emit_calls *c, uintptr_t target)
     return moved ? moved : target;
 }
 
-/* Calls of pieces of moved code from number `made` of the list on were made what is wanted as these moved: the
- * others, which are counted in *n.  NULL: no memory. */
-static struct analysis_call *without_moved(const struct emit_calls *c, size_t made, size_t *n)
+/* Calls of pieces of moved code from number `made` of the list on were made what is wanted as these moved: from here on
+ * there are the others alone, in memory that is returned.  NULL: there is none. */
+static struct analysis_call *leave_out_moved(struct emit_calls *c, size_t made)
 {
     const struct analysis *s = rimf_analysis_units(c->image, c->object);
     const struct moved_code *moved = c->image->moved;
     struct analysis_call *left = s ? rimf_heap_alloc(&c->image->heap, c->n_calls * sizeof *left) : NULL;
-    size_t unit = 0;
+    size_t n = 0, unit = 0;
 
-    *n = 0;
     for (size_t i = 0; left && i < c->n_calls; i++) {
         uint32_t address = c->calls[i].address;
         const struct moved_fragment *fragment = moved_fragment_at(moved, c->object, c->object->view.bias + address);
@@ -94,8 +93,10 @@ static struct analysis_call *without_moved(const struct emit_calls *c, size_t ma
         while (address - s->units[unit].start >= s->units[unit].size)
             unit++; /* the reader saw to it that there is one */
         if (!fragment || (size_t)(fragment - moved->list) < made || s->units[unit].reason != ANALYSIS_PROVEN)
-            left[(*n)++] = c->calls[i];
+            left[n++] = c->calls[i];
     }
+    c->calls = left;
+    c->n_calls = n;
     return left;
 }
 
@@ -111,7 +112,7 @@ static int open_calls(struct emit_calls *c, size_t made, struct analysis_call **
     c->calls = s->calls;
     c->n_calls = s->n_calls;
     if (rimf_has_moved(c->image, c->object)) {
-        c->calls = *left = without_moved(c, made, &c->n_calls);
+        *left = leave_out_moved(c, made);
         error = !*left ? -ENOMEM : !c->n_calls ? -ENODATA : 0;
     }
     if (!error)
@@ -145,7 +146,7 @@ static int emit_in_place(struct mvld_image *image, struct rimf_object *object, s
     return error == -ENODATA ? 0 : error;
 }
 
-/* After an error no other object would fare better. */
+/* After an error the same would happen for every other object. */
 static int emit_all_in_place(struct mvld_image *image, size_t made)
 {
     const struct rimf_table *table = rimf_table_enter(image);
@@ -158,7 +159,7 @@ static int emit_all_in_place(struct mvld_image *image, size_t made)
     return error;
 }
 
-/* What was made is there to stay. */
+/* Emitted edits are final. */
 static void end_edits(struct mvld_image *image)
 {
     const struct rimf_table *table = rimf_table_enter(image);
@@ -212,7 +213,7 @@ static void add_up_moved(struct mvld_image *image, size_t made)
             add_up(image, image->moved->list[i].object, 1);
 }
 
-/* All that was declared moves, or none. */
+/* All declared code moves, or none. */
 static int emit_moved(struct mvld_image *image)
 {
     const struct mvld_context *mover = image->moved->mover;
@@ -244,7 +245,7 @@ static int fail_all(struct mvld_image *image, int error)
     return error;
 }
 
-/* A pass that fails loses what it wants, and nobody else. */
+/* A pass that fails loses its own edits only. */
 static int emit_references(struct mvld_image *image)
 {
     const struct mvld_context *ctx;
@@ -293,7 +294,7 @@ int rimf_image_emit(struct mvld_image *image)
     return refused ? refused : failed ? failed : error ? error : last;
 }
 
-/* Whether this thread is the one that runs the pass; another one may ask where code runs. */
+/* Whether this thread runs the pass; another one may call moved_find. */
 static int is_runner(const struct mvld_image *image)
 {
     return image->heap.alone || image->runner == (uint32_t)SYS3(image->sys, SYS_gettid, 0, 0, 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/store/apply.c: whether what an overlay relied on holds in this process, and laying its texts over those
- * of the object; when that is right is told in manifest.h.
+ * rimf/store/apply.c: checks whether an overlay's dependencies hold in this process, and maps its texts over
+ * those of the object; manifest.h tells when that is right.
  */
 #include "rimf/store/apply.h"
 
@@ -54,7 +54,7 @@ static uintptr_t word_at(struct applying *a, uintptr_t address)
 
 int apply_compare_words(struct applying *a, const struct manifest_word *word, uint32_t n)
 {
-    uintptr_t readable = 0, room = 0; /* words that begin in `room` bytes there are readable */
+    uintptr_t readable = 0, room = 0; /* words that begin in the `room` bytes there are readable */
 
     for (; n--; word++) {
         const struct rimf_object *object = a->objects[word->object], *to = a->objects[word->to_object];
@@ -89,8 +89,7 @@ long apply_open(struct applying *a, uint32_t number)
     return fd;
 }
 
-/* What may forbid it (no-exec mounts, security modules) the kernel looks at before it
- * takes the old mapping away. */
+/* The kernel checks what may forbid it (no-exec mounts, security modules) before it removes the old mapping. */
 int apply_texts(struct applying *a, uint32_t number, int fd)
 {
     struct rimf_object *object = a->objects[number];

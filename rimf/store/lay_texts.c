@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/store/lay_texts.c: texts of a manifest, laid over those of the files before anything is
- * relocated (manifest.h, BEFORE RELOCATION).
+ * rimf/store/lay_texts.c: maps texts of a manifest over those of the files before anything is relocated
+ * (manifest.h, BEFORE RELOCATION).
  */
 #include "rimf/store/manifest.h"
 
@@ -69,7 +69,7 @@ static void lay_object(struct manifest_file *file, const struct rimf_sys *sys)
     sys_close(sys, (int)fd);
 }
 
-/* The first that fails is tried once more at the hook, where it is said why. */
+/* The first failing one is tried again at the hook, which reports the reason. */
 void manifest_lay_texts(struct manifest_file *file, const struct rimf_sys *sys)
 {
     uint32_t before = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/store/manifest.c: checks the bytes of a manifest; the format is told in manifest.h.  What it says of
- * moved code, manifest_moved.c checks.
+ * rimf/store/manifest.c: checks the bytes of a manifest; manifest.h has the format.  manifest_moved.c checks
+ * the part about moved code.
  */
 #include "rimf/store/manifest.h"
 
@@ -35,7 +35,7 @@ static uint64_t word_at(const uint8_t *bytes)
     return word;
 }
 
-/* Every start waits for it, so there are four hashes, which the processor makes side by side. */
+/* Every start waits for it, so there are four hashes, which the processor computes in parallel. */
 static uint64_t hash_tables(const uint8_t *at, size_t size)
 {
     uint64_t a = size, b = 1, c = 2, d = 3;
@@ -61,7 +61,7 @@ const char *manifest_tables_name(const struct manifest *f)
     return f->region ? MOVED_FILE : RELOCATIONS_FILE;
 }
 
-/* A file name, not empty, not hidden, of no folder. */
+/* Whether it is a file name: not empty, not hidden, without folder. */
 static int is_file_name(const char *name)
 {
     size_t length = rimf_strlen(name);
@@ -236,7 +236,7 @@ static const char *check_passes(const struct manifest *m)
     return NULL;
 }
 
-/* What came by dlopen has none of what is for the start alone; and objects are numbers of 32 bits. */
+/* A LATER manifest has none of the parts for a start; and objects are numbered with 32 bits. */
 static const char *check_base(const struct manifest *m)
 {
     const struct manifest_header *h = m->header;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/store/manifest_file.c: opening manifests and overlays, and removing those of a start.
+ * rimf/store/manifest_file.c: opens manifests and overlays, and removes those of a start.
  */
 #include "rimf/store/manifest.h"
 
@@ -124,7 +124,7 @@ void manifest_unmap(struct manifest_file *file, const struct rimf_sys *sys)
 
 /* ---- removing ------------------------------------------------------------------------ */
 
-/* Of the files in the folder: one that we write there. */
+/* Whether the name is one of a file that we write there. */
 static int is_part(const void *unused, const char *name)
 {
     const char *rest = name;
@@ -142,7 +142,7 @@ struct noting {
     int folder, *others;
 };
 
-/* Nothing goes: counts what is not of ours. */
+/* Removes nothing: counts files that are not ours. */
 static int note_others(const void *cookie, const char *name)
 {
     const struct noting *n = cookie;
@@ -155,7 +155,7 @@ static int note_others(const void *cookie, const char *name)
     return 0;
 }
 
-/* The folder, when nothing is in it but what a manifest has. */
+/* Opens the folder if it contains only the parts of a manifest. */
 static long open_removable(const struct rimf_sys *sys, int at, const char *folder, uint32_t user, const char **why)
 {
     struct stat st;
@@ -190,7 +190,7 @@ int manifest_remove(const struct rimf_sys *sys, int at, const char *folder, uint
 
     if (sys_failed(fd)) /* the kernel unlinks no folder, and follows no link */
         return SYS3(sys, SYS_unlinkat, at, folder, 0) ? (int)fd : 0;
-    SYS3(sys, SYS_unlinkat, fd, MANIFEST_FILE, 0); /* first: nobody takes the rest for whole */
+    SYS3(sys, SYS_unlinkat, fd, MANIFEST_FILE, 0); /* first, so that the rest is not taken for a complete one */
     cache_sweep(sys, (int)fd, is_part, NULL);
     sys_close(sys, (int)fd);
     error = SYS3(sys, SYS_unlinkat, at, folder, AT_REMOVEDIR);

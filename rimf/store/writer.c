@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/store/writer.c: what all manifests have: tables that are filled, then packed, and files that are synced.
+ * rimf/store/writer.c: the common part of all manifests: tables that are filled, then packed, and files that
+ * are synced.
  */
 #include "rimf/store/writer.h"
 
@@ -35,7 +36,7 @@ int writer_open(struct writer *w)
         .magic = MANIFEST_MAGIC,
         .version = MANIFEST_VERSION,
         .header_size = sizeof *w->header,
-        .names_size = 1, /* "", for those that have no name */
+        .names_size = 1, /* "", for empty names */
     };
     return 0;
 }

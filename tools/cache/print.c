@@ -39,7 +39,7 @@ static uint64_t count_code(const struct manifest *m)
 
 /* ---- text ------------------------------------------------------------------------------- */
 
-/* What came by dlopen. */
+/* Prints objects of dlopen. */
 static void print_later(const struct manifest *later)
 {
     uint32_t gone = 0;

@@ -18,7 +18,7 @@
 
 static long read_quietly(const struct rimf_sys *sys, long nr, long a, long b, long c, long d, long e, long f)
 {
-    long result = -EPERM; /* the file is another user's */
+    long result = -EPERM; /* the file belongs to another user */
 
     (void)sys;
     if (nr == SYS_openat && !(c & O_CREAT))
@@ -55,8 +55,8 @@ static char *other_file(const struct manifest *m)
     return read ? must_print("%s, which a pass read, is another file now", read) : NULL;
 }
 
-/* The folder of a start is named after the pipeline (KEY-KEY), and the header holds that together with
- * the build-id of the loader that made it (loader/store/folder.c). */
+/* The folder's name contains a hash of the pipeline (KEY-KEY), and the header contains this
+ * together with the build-id of the loader that made it (loader/store/folder.c). */
 static char *other_maker(const struct cached *c)
 {
     const char *name = strrchr(c->path, '/');
@@ -73,7 +73,7 @@ static char *other_maker(const struct cached *c)
     return must_print("it was made by another build of mvld than %s", loader.path);
 }
 
-/* The file that a start would take for a pass of that name, to be freed; or NULL. */
+/* The file that a start would use as the pass of that name, to be freed; or NULL. */
 static char *find_pass(const char *name, struct stat *st)
 {
     const char *end, *folders = path_passes();
@@ -89,8 +89,8 @@ static char *find_pass(const char *name, struct stat *st)
     return NULL;
 }
 
-/* The name of the folder holds the files of the passes, too: with others no start looks there.  Of a
- * pass that is not found nothing is said: it may be in the MVLD_PASS_PATH of others. */
+/* The folder's name also depends on the files of the passes: with others no start looks there.  A
+ * pass that is not found is not reported: it may be in another MVLD_PASS_PATH. */
 static char *other_pass(const struct manifest *m)
 {
     for (uint32_t i = 0; i < m->header->n_passes; i++) {
@@ -152,7 +152,7 @@ static char *compare_pages(int fd, uint64_t size, uint64_t offset, uint64_t hash
 {
     char *bytes = must_alloc(size, 1), *why = NULL;
 
-    /* Behind the end of the file a mapping has zeros. */
+    /* Behind the end of the file a mapping contains zeros. */
     if (pread(fd, bytes, size, (off_t)offset) < 0)
         why = must_print("%s cannot be read", name);
     else if (rimf_hash(bytes, size) != hash)
@@ -181,7 +181,7 @@ static char *compare_region(const struct manifest_region *region, int fd)
     return NULL;
 }
 
-/* The file of that name, when it is the one that was written; -1 with the reason. */
+/* Opens the file of that name if it is the one that was written; -1 with the reason. */
 static int open_written(const struct manifest_file *file, const char *name,
                         const struct file_id *written, char **why)
 {
@@ -221,7 +221,7 @@ static char *compare_overlays(const struct manifest_file *file)
     return why;
 }
 
-/* Moved code, and tables of relocations. */
+/* Compares moved code, and tables of relocations. */
 static char *compare_rest(const struct manifest_file *file)
 {
     const struct manifest *m = &file->view;
@@ -276,7 +276,7 @@ static const char *map_folder(struct cached *c)
     return wrong;
 }
 
-/* What came by dlopen, beside it, if there is anything. */
+/* Opens the manifest of objects of dlopen, if there is one. */
 static char *open_later(struct cached *c)
 {
     const char *wrong;
@@ -315,7 +315,7 @@ void cached_open(struct cached *c, const char *path, int compare)
 
 void cached_close(struct cached *c)
 {
-    c->later.folder = -1; /* it is the other one's */
+    c->later.folder = -1; /* owned by the other one */
     manifest_unmap(&c->later, &cache_reader);
     manifest_unmap(&c->file, &cache_reader);
     free(c->why);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * cache/uses.c: which analyses snapshots need.
+ * cache/uses.c: finds the analyses that snapshots need.
  *
- * No start from a snapshot reads an analysis.  But when a library comes that writes to GOT slots, direct calls
- * are led back by it (rimf/realise/restore.c).  So an analysis is in use as long as its snapshot is.
+ * No start from a snapshot reads an analysis.  But if a library comes that writes to GOT slots,
+ * direct calls are changed back with it (rimf/realise/restore.c).  So an analysis is in use as long
+ * as its snapshot is.
  */
 #include "tools/cache/items.h"
 #include "tools/common/tools.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * enable/status.c: `mvld status` says what is in force.  Whether a snapshot is applied is tried, by a start that
- * ends before the program's first constructor (`mvld build --check`).
+ * enable/status.c: `mvld status`: reports which programs start under mvld.  Whether a snapshot is
+ * applied is tried by a start that ends before the program's first constructor (`mvld build
+ * --check`).
  */
 #include "tools/attach/which.h"
 #include "tools/cache/items.h"
@@ -31,9 +32,9 @@ static const char status_usage[] =
 /* ---- a program ------------------------------------------------------------------------ */
 
 struct state {
-    char *why, *remedy; /* what is not as it should be, and what mends it; or NULL */
-    char *snapshot;     /* the folder of the one that is applied, or NULL */
-    uint64_t code, size; /* bytes of code in it, and on the disk */
+    char *why, *remedy; /* the problem, and the command that solves it; or NULL */
+    char *snapshot;     /* the folder of the applied one, or NULL */
+    uint64_t code, size; /* bytes of code in it, and on disk */
 };
 
 static void state_free(struct state *s)
@@ -61,7 +62,7 @@ static void measure(struct state *s)
     free(folder);
 }
 
-/* The last line, which is the loader's, without its beginning. */
+/* The loader's last line, without its prefix. */
 static char *reason(const char *said)
 {
     static const char start[] = "mvld: no snapshot: ";
@@ -114,7 +115,7 @@ int enable_is_stale(const char *program)
 
 /* ---- the list -------------------------------------------------------------------------- */
 
-/* `c` is NULL of a program that is in no record. */
+/* `c` is NULL for a program that is in no record. */
 static void print_json(struct json *j, const char *program, const struct change *c, const struct state *s)
 {
     const struct way *way = c ? way_of(c) : NULL;
@@ -158,7 +159,7 @@ static int report(const struct change *c, struct json *j)
     return status;
 }
 
-/* A snapshot of a program that is in no record, and that no start takes or that is stale. */
+/* Reports a snapshot of a program that is in no record, if no start uses it or it is stale. */
 static void report_other(const struct cached *c, struct json *j)
 {
     const char *program = c->file.map ? c->file.view.names + c->file.view.objects[0].name : c->path;

@@ -75,8 +75,8 @@ struct mvld_binding {
 /* Returns the wanted target of the calls of `object` through the slot of `bound` (calls_retarget), in *target,
  * with the value NULL.  Otherwise returns why the calls stay (a static sentence).  If it then also sets *target
  * (0 before), calls in moved code are bound to that target all the same: changing code in place costs a private
- * page, and these calls are not worth one.  With the slot as *target, what earlier passes want is taken back, and
- * the calls stay as they were found.  The rule is called once, several times, or never.  Its result
+ * page, and these calls are not worth one.  The slot's own address in *target undoes the edits of earlier passes: the
+ * calls use the slot, as they were found.  The rule is called once, several times, or never.  Its result
  * depends only on its arguments, the settings, and the api's answers about `object` and `bound`. */
 typedef const char *mvld_calls_rule(const struct mvld_context *, const struct mvld_object *object,
                                     const struct mvld_binding *bound, uintptr_t *target);

@@ -345,12 +345,12 @@ class Harness:
             return f"/proc/self/exe is another one: {other}"
         for name in self.passes:
             having = {program for file, program in opened if file in (name + ".so", IMAGE)}
-            missing = [program for program in case.must_be_seen()
+            missing = [program for program in wanted
                        if program not in having and program not in case.elsewhere]
             if missing:
                 return f"without the pass {name}: {' '.join(missing)}"
         having = {program for file, program in opened if file == IMAGE}
-        missing = [program for program in case.must_be_seen()
+        missing = [program for program in wanted
                    if program not in having and program not in case.elsewhere]
         if self.images and number > 1 and missing and not case.other_user:
             return f"no snapshot was opened: {' '.join(missing)}"

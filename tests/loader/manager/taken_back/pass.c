@@ -55,12 +55,6 @@ static int references(const struct mvld_context *ctx, const struct mvld_object *
                                     visit, (void *)ctx, &why);
 }
 
-/* `at` is in memory of this process: the kernel can read it. */
-static int is_there(const struct mvld_context *ctx, uintptr_t at)
-{
-    return ctx->api->section_find(ctx->image, at) != NULL || ctx->api->object_find(ctx->image, at) != NULL;
-}
-
 static int section(const struct mvld_context *ctx, const struct mvld_object *object)
 {
     const struct mvld_section *others = ctx->api->section_at(ctx->image, NULL, 0), *own;
@@ -83,7 +77,7 @@ static int section(const struct mvld_context *ctx, const struct mvld_object *obj
         return 0;
     }
     if (ctx->api->section_remove(ctx, own) || ctx->api->section_at(ctx->image, NULL, 0) != others ||
-        is_there(ctx, address) || ctx->api->section_remove(ctx, ctx->api->section_at(ctx->image, object, 0)) != -22)
+        ctx->api->object_find(ctx->image, address) || ctx->api->section_remove(ctx, ctx->api->section_at(ctx->image, object, 0)) != -22)
         return -5;
     return 0;
 }
@@ -109,9 +103,8 @@ static int domain(const struct mvld_context *ctx, const struct mvld_object *obje
 
 static int run_for(const struct mvld_context *ctx, const struct mvld_object *object)
 {
-    ctx->api->log(ctx->image, MVLD_LOG_PASSES, "%s: the program is in domain %s of %zu objects", ctx->pass,
-                  ctx->api->domain_at(ctx->image, ctx->api->domain_of(object))->name,
-                  ctx->api->domain_at(ctx->image, ctx->api->domain_of(object))->n_objects);
+    ctx->api->log(ctx->image, MVLD_LOG_PASSES, "%s: the program is in domain %zu", ctx->pass,
+                  ctx->api->domain_of(object));
     switch (ctx->settings[DOES].number) {
     case CALLS:
     case CALLS_BACK: return ctx->api->calls_retarget(ctx, object, rule, 0);
