@@ -3,7 +3,7 @@
  * loader/loader.h: the state that the parts of stage 0 share.
  *
  * There is one `struct loader` a process.  Every function gets it as a parameter; only the assembly entries
- * (entry.S) know its address, because the host loader calls them without a parameter for us.
+ * (entry.S of a room) know its address, because the host loader calls them without a parameter for us.
  *
  * Each folder has a header with its interface; this header has their parts of the state.
  */
@@ -11,7 +11,6 @@
 #define LOADER_LOADER_H
 
 #include "loader/caller/hooks.h"
-#include "loader/entry.h"
 #include "loader/host/host.h"
 #include "loader/manager/refused.h"
 #include "loader/place/place.h"
@@ -31,7 +30,7 @@ struct mvld_image;
 enum { STAGE_START, STAGE_PLANNED, STAGE_MAPPED, STAGE_PATCHED, STAGE_HOOK, STAGE_RUN, STAGES };
 
 struct loader {
-    /* First, at constant offsets: entry.S jumps back through these. */
+    /* start/entry.S and host/entry.S jump back through these, so they stay first. */
     uintptr_t mmap_return[MMAP_SITES];
     uintptr_t cpuid_return[CPUID_SITES];
 
@@ -79,5 +78,7 @@ struct loader {
     _Alignas(16) char first_memory[10752]; /* of `heap` */
     _Alignas(16) char plan_memory[6144];
 };
+
+extern struct loader loader_state RIMF_HIDDEN;
 
 #endif

@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-#define STAGE0_NOTE 1 /* loader/entry.S */
+#define STAGE0_NOTE 1 /* loader/start/entry.S */
 
 /* Reads the notes of an ELF file that is mapped from `base` on. */
 static void read_notes(const struct attach *a, uint64_t base, struct moved *m)

@@ -1,42 +1,23 @@
 /* SPDX-License-Identifier: MIT
  *
- * loader/entry.S: where others enter us.
+ * loader/start/entry.S: where others enter us.  Two rooms have entries of their own: host/entry.S, caller/entry.S.
  *
  *   loader_entry        from the kernel, as PT_INTERP or as a program
  *   loader_hook_entry   from the host loader, in place of _dl_debug_state
  *   loader_mmap_sites   from the host loader, in place of an mmap system call
- *   loader_cpuid_stubs  from the host loader, in place of a cpuid
  *   loader_init_thunks  from the host loader, in place of an object's DT_INIT
  *   loader_outside_entry   from a tool, by a thread that it borrows
  *   loader_exchange_entry  from the stub of `mvld run`, in the place of a program's interpreter
- *   loader_caller_*    from stubs at functions of the C library and of the unwinder
  *
  * Each preserves the registers that its caller expects, and the frames are described, so that a debugger
  * that stops in a pass shows the callers.
  */
 
+#include "loader/registers.h"
 #include "loader/start/exchange.h"
 #include "loader/start/outside.h"
 
     .text
-
-/* All caller-saved integer registers, and the offsets of some on the stack. */
-    .set KEPT_RAX, 64
-    .set KEPT_RDX, 48
-    .set KEPT_RSI, 40
-    .set KEPT_RDI, 32
-    .macro keep
-    .irp reg, %rax, %rcx, %rdx, %rsi, %rdi, %r8, %r9, %r10, %r11
-    pushq \reg
-    .cfi_adjust_cfa_offset 8
-    .endr
-    .endm
-    .macro restore
-    .irp reg, %r11, %r10, %r9, %r8, %rdi, %rsi, %rdx, %rcx, %rax
-    popq \reg
-    .cfi_adjust_cfa_offset -8
-    .endr
-    .endm
 
 /* The kernel passes nothing but the block at %rsp.  The C code runs below the block, with space for
  * block_inject to move the block down (BLOCK_MOVES words), and returns the host loader's entry in %rax and
@@ -181,70 +162,10 @@ loader_mmap_musl:
     .cfi_endproc
     .size loader_mmap_musl, .-loader_mmap_musl
 
-/* Calls the function with the state and a pointer to the saved registers (`size` bytes), then restores
- * these in the reverse order. */
-    .macro with_registers function, size, pushed, popped
-    .cfi_startproc
-    pushq %rbp
-    .cfi_adjust_cfa_offset 8
-    .cfi_rel_offset %rbp, 0
-    movq %rsp, %rbp
-    .cfi_def_cfa_register %rbp
-    .irp reg, \pushed
-    pushq \reg
-    .endr
-    movq %rsp, %rsi
-    andq $-16, %rsp
-    leaq loader_state(%rip), %rdi
-    call \function
-    leaq -\size(%rbp), %rsp
-    .irp reg, \popped
-    popq \reg
-    .endr
-    popq %rbp
-    .cfi_def_cfa %rsp, 8
-    ret
-    .cfi_endproc
-    .endm
-
     .type mmap_common, @function
 mmap_common:
     with_registers loader_mmap, 88, "%r15, %r14, %r13, %r12, %rbx, %r9, %r8, %r10, %rdx, %rsi, %rdi", "%rdi, %rsi, %rdx, %r10, %r8, %r9, %rbx, %r12, %r13, %r14, %r15"
     .size mmap_common, .-mmap_common
-
-/* Stub i replaces a cpuid of the host loader and some instructions before it (known_sites.py); the first of
- * these jumps here.  Like cpuid the stub changes %eax, %ebx, %ecx, %edx with their upper halves; it also
- * changes the flags, which the build has checked to be dead.  As above it does not touch the red zone, and
- * for unwinders the stack ends here. */
-    .macro cpuid_stub i, before:vararg
-    .org loader_cpuid_stubs+80*\i, 0xcc /* CPUID_STUB_SIZE */
-    .cfi_startproc
-    .cfi_undefined %rip
-    endbr64
-    .byte \before
-    leaq -128(%rsp), %rsp
-    .cfi_adjust_cfa_offset 128
-    call cpuid_common
-    leaq 128(%rsp), %rsp
-    .cfi_adjust_cfa_offset -128
-    jmp *loader_state+32+8*\i(%rip) /* cpuid_return */
-    .cfi_endproc
-    .endm
-
-    .globl loader_cpuid_stubs
-    .hidden loader_cpuid_stubs
-    .type loader_cpuid_stubs, @function
-    .p2align 4
-loader_cpuid_stubs:
-#include "known_stubs.h"
-    .size loader_cpuid_stubs, .-loader_cpuid_stubs
-
-/* The registers are pushed in the order of struct cpuid_call. */
-    .type cpuid_common, @function
-cpuid_common:
-    with_registers loader_cpuid, 80, "%r11, %r10, %r9, %r8, %rdi, %rsi, %rdx, %rcx, %rbx, %rax", \
-                   "%rax, %rbx, %rcx, %rdx, %rsi, %rdi, %r8, %r9, %r10, %r11"
-    .size cpuid_common, .-cpuid_common
 
 /* Thunk i replaces the DT_INIT of the object in slot i: it calls mvld, then jumps to the object's own
  * DT_INIT with the same arguments (argc, argv, envp) and stack.
@@ -299,48 +220,6 @@ loader_no_init:
     ret
     .cfi_endproc
     .size loader_no_init, .-loader_no_init
-
-/* Stubs (caller/hooks.c) come here before a function runs, or when it has run.  One register is
- * exchanged; everything else that may hold an argument or a result is preserved.
- *   caller_stub_entry    called: the first argument is an address
- *   caller_stub_caller   called: the third one is
- *   caller_stub_place    called: the second one is, for the context in the first
- *   caller_stub_result   jumped to: the result is an address
- *   caller_stub_symbol   jumped to: it is that of a symbol
- *   caller_stub_named    jumped to: the first argument was an address, the second one says
- *                           where the answer lies; the result stays as it is
- * `exchanged` is where keep has put the register, `above` what aligns the stack, `ask` what
- * gives `function` its arguments behind the state. */
-    .macro caller_stub name, function, exchanged, above, ask
-    .globl caller_stub_\name
-    .hidden caller_stub_\name
-    .type caller_stub_\name, @function
-    .p2align 4
-caller_stub_\name:
-    .cfi_startproc
-    endbr64
-    leaq -\above(%rsp), %rsp
-    .cfi_adjust_cfa_offset \above
-    keep
-    \ask
-    leaq loader_state(%rip), %rdi
-    call \function
-    movq %rax, \exchanged(%rsp)
-    restore
-    leaq \above(%rsp), %rsp
-    .cfi_adjust_cfa_offset -\above
-    ret
-    .cfi_endproc
-    .size caller_stub_\name, .-caller_stub_\name
-    .endm
-
-    caller_stub entry, loader_caller_address, KEPT_RDI, 8, "movq %rdi, %rsi"
-    caller_stub caller, loader_caller_address, KEPT_RDX, 8, "movq %rdx, %rsi"
-    caller_stub place, loader_caller_place, KEPT_RSI, 8, "movq %rsi, %rdx; movq %rdi, %rsi"
-    caller_stub result, loader_caller_address, KEPT_RAX, 0, "movq %rax, %rsi"
-    caller_stub symbol, loader_caller_symbol, KEPT_RAX, 0, "movq %rax, %rsi"
-    caller_stub named, loader_caller_named, KEPT_RAX, 0, \
-        "movq %rax, %rcx; movq %rsi, %rdx; movq %rdi, %rsi"
 
 /* From tools (loader/start/outside.h). */
     .globl loader_outside_entry
