@@ -1,31 +1,29 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/analyze/dispatch.c: which units jump through which tables, and which tables must stay.
+ * rimf/analyze/dispatch.c: finds the units that jump through tables, and the tables that must stay.
  *
  *     lea table(%rip),%rdx;  movslq (%rdx,%rax,4),%rax;  add %rdx,%rax;  jmp *%rax
  *
- * Compilers put other instructions between these, and branches; they take the address out of a
- * loop, or take it twice: once to read the entry, once to add it.  If one of the two led to a moved
- * table and the other to the original, the sum would lead nowhere.  So all that take a table's
- * address move together, or none (tables.c).  A table is left where it is, SPOILED, unless each
- * of these is proven:
+ * Compilers put other instructions and branches between these.  They move the address out of a loop, or
+ * take it twice: once to read the entry, once to add it.  If one of the two were the moved table and the
+ * other the original, the sum would be wrong.  So all code that takes a table's address moves together, or
+ * none does (tables.c).  A table stays (SPOILED) unless both are proven:
  *
  *   - each address of it in the object is taken by a lea in a movable unit that was followed here;
  *   - wherever the address goes in that unit, it is copied to a register, read an entry by, or added
  *     to such an entry; and the entry is only copied, and added to the address.
  *
- * Anything else may be another use of the same address (an array that ends there), or a
- * table that is computed from this one: stored, compared, exchanged, one of several that a
- * branch or cmov chose between.
+ * Anything else may be another use of the same address (an array that ends there), or a table computed from
+ * this one: stored, compared, exchanged, one of several that a branch or cmov chose.
  *
- * Each such unit is run through, from its start along its branches and tables, with what each
- * register holds (values.c).  Where ways join a register may hold several things.  What is not reached
- * like this (landing pads, labels) is run through with nothing known.
+ * Each such unit is interpreted from its start along its branches and tables, with the contents of each
+ * register.  Where paths join, a register may have several contents.  Code that is not reached like this
+ * (landing pads, labels) is interpreted with nothing known.
  *
- * Two things are believed.  A register that still holds an address when control leaves the unit, by
- * a call, a return or a jump, may do so by chance; what it is used for elsewhere is use of the moved
- * table alone, since no other address of it is there.  And that an entry leads to an instruction
- * of a unit tells a table from an array (tables.c).
+ * There are two assumptions.  If a register still holds an address when control leaves the unit, by a call,
+ * a return or a jump, it is dead; any further use would be of the moved table only, since no other address
+ * of it exists there.  And an entry that points to an instruction of a unit distinguishes a table from an
+ * array (tables.c).
  */
 #include "rimf/analyze/values.h"
 
@@ -33,22 +31,22 @@
 
 #include <string.h>
 
-#define LEADER UINT32_MAX /* control comes here from elsewhere; nobody has come yet */
-#define SPENT 16u         /* steps for each byte of the object */
+#define LEADER UINT32_MAX /* control arrives here from elsewhere; not yet reached */
+#define SPENT 16u         /* limit of steps for each byte of the object */
 
 struct state {
     uint32_t at;
-    uint8_t waits; /* to be followed */
+    uint8_t waits; /* still to be followed */
     struct value registers[16];
 };
 
 struct follower {
-    struct values now;     /* of the unit, where it is followed at the moment */
-    uint32_t *leaders;     /* of each byte: 0, LEADER, or the number of its state and one */
-    uint8_t *seen;         /* of each byte: an instruction that was followed begins */
+    struct values now;     /* of the unit, where it is being followed */
+    uint32_t *leaders;     /* for each byte: 0, LEADER, or the index of its state plus one */
+    uint8_t *seen;         /* for each byte: a followed instruction begins */
     struct vector states;  /* struct state */
-    struct vector waiting; /* uint32_t: numbers of states */
-    const struct vector *places; /* uint32_t, sorted: what lea leads to */
+    struct vector waiting; /* uint32_t: indices of states */
+    const struct vector *places; /* uint32_t, sorted: targets of lea */
     uint64_t *budget;
 };
 
@@ -64,7 +62,7 @@ static uint32_t *leader_at(const struct follower *f, uint64_t address)
     return address >= f->now.u->start && address < f->now.u->end ? &f->leaders[address - f->now.u->start] : NULL;
 }
 
-/* Control comes to a leader with what registers hold now. */
+/* Control arrives at a leader with the present contents of registers. */
 static void arrive(struct follower *f, uint64_t address)
 {
     uint32_t *leader = leader_at(f, address);
@@ -102,7 +100,7 @@ static int is_spent(struct follower *f)
     return !*f->budget;
 }
 
-/* Where the next thing begins whose address is taken. */
+/* The next address that is taken. */
 static uint32_t next_taken(const struct follower *f, uint32_t table)
 {
     const uint32_t *places = f->places->at;
@@ -111,7 +109,7 @@ static uint32_t next_taken(const struct follower *f, uint32_t table)
     return next < f->places->n ? places[next] : UINT32_MAX;
 }
 
-/* Calls `visit` with each place in the unit that an entry leads to. */
+/* Calls `visit` with each address in the unit that is the target of an entry. */
 static void each_entry(struct follower *f, uint32_t table, void (*visit)(struct follower *, uint64_t))
 {
     struct unit *seen = NULL;
@@ -132,7 +130,7 @@ static void jump(struct follower *f, const struct instruction *i)
     each_entry(f, v->table, arrive);
 }
 
-/* From a leader to where control leaves, or comes to another one. */
+/* Follows code from a leader to where control leaves or reaches another leader. */
 static void follow_way(struct follower *f, uint32_t at)
 {
     const uint8_t *code = unit_code(f->now.a, f->now.u, at);
@@ -144,7 +142,7 @@ static void follow_way(struct follower *f, uint32_t at)
             return;
         }
         if (!decode(code, f->now.u->end - at, &i) || is_spent(f))
-            return; /* the first cannot be: it is decoded */
+            return; /* cannot happen: the unit is decoded */
         f->seen[at - f->now.u->start] = 1;
         if (instruction_flow(&i) == FLOW_JUMP_INDIRECT && operand_is_register(&i))
             jump(f, &i);
@@ -199,7 +197,7 @@ static void make_leaders(struct follower *f)
     }
 }
 
-/* NOPs behind what control does not go on with lead nowhere. */
+/* NOPs behind an instruction that does not continue have no effect. */
 static void follow_unit(struct follower *f)
 {
     const uint8_t *code = unit_code(f->now.a, f->now.u, f->now.u->start);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/analyze/values.c: what one instruction makes of what registers hold of tables' addresses.
+ * rimf/analyze/values.c: the effect of one instruction on registers with tables' addresses.
  *
- * An address is taken by lea, copied, read an entry by, and added to such an entry.  Anything else
- * that is done with it or with an entry may be another use of the table: it is spoiled.
+ * An address is taken by lea, copied, used to read an entry, and added to such an entry.  Any other use of it
+ * or of an entry may be another use of the table, which is then spoiled.
  */
 #include "rimf/analyze/values.h"
 
@@ -39,7 +39,7 @@ int value_is_certain(const struct value *v, enum held held)
     return v->held == held && !v->perhaps;
 }
 
-/* Whatever an instruction does with registers that is none of the steps below. */
+/* The effect on registers of any instruction that is none of the steps below. */
 static void use_registers(struct values *r, const uint8_t *code, const struct instruction *i)
 {
     struct registers used = registers_of(code, i);
@@ -81,11 +81,11 @@ static int takes_address(struct values *r, const uint8_t *code, uint32_t at, con
     return 1;
 }
 
-/* (base,index): the numbers of both.  1, or 0: the operand is another one. */
+/* (base,index): the numbers of both registers.  1, or 0: another operand. */
 static int is_pair(const uint8_t *code, const struct instruction *i, unsigned scale, unsigned *base,
                    unsigned *index)
 {
-    uint8_t sib = code[i->displacement_at - 1]; /* if there is one */
+    uint8_t sib = code[i->displacement_at - 1]; /* if any */
 
     if ((i->modrm & 7) != 4 || i->modrm >= 0x80 || sib >> 6 != scale ||
         i->prefixes & (PREFIX_ADDRESS | PREFIX_SEGMENT))
@@ -158,8 +158,8 @@ static int copies(struct values *r, const struct instruction *i)
     return 1;
 }
 
-/* What is not returned, and not kept by who is called, may be anything behind that: or, where
- * compilers know the callee, what it was. */
+/* Registers that are not results and not preserved by the callee are unknown afterwards: if compilers know
+ * the callee, they may also be unchanged. */
 static void return_from_call(struct values *r)
 {
     static const uint8_t lost[] = {RCX, RSI, RDI, 8, 9, 10, 11};

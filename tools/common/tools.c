@@ -17,7 +17,7 @@ void complain(const char *subcommand, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    fflush(stdout); /* so that text and complaint keep their order in one log */
+    fflush(stdout); /* so that output and errors keep their order in one log */
     fprintf(stderr, "mvld %s: ", subcommand);
     vfprintf(stderr, format, args);
     fputc('\n', stderr);
@@ -75,20 +75,6 @@ char *must_print(const char *format, ...)
     return text;
 }
 
-int add_process(const char *subcommand, const char *number, pid_t **processes, size_t *n)
-{
-    char *end;
-    long pid = strtol(number, &end, 10);
-
-    if (*end || pid <= 0 || pid != (pid_t)pid) {
-        complain(subcommand, "no process has the number %s", number);
-        return -1;
-    }
-    *processes = must_grow(*processes, *n + 1, sizeof **processes);
-    (*processes)[(*n)++] = (pid_t)pid;
-    return 0;
-}
-
 int make_folders(char *folder)
 {
     for (char *slash = strchr(folder + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
@@ -112,7 +98,7 @@ void remove_tree(const char *folder)
     nftw(folder, remove_entry, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
 }
 
-/* Length of the well-formed UTF-8 sequence at `s`, 0 when there is none. */
+/* Length of the valid UTF-8 sequence at `s`, or 0. */
 static unsigned utf8_length(const unsigned char *s)
 {
     unsigned n = *s < 0x80 ? 1 : *s >= 0xc2 && *s < 0xe0 ? 2 : (*s & 0xf0) == 0xe0 ? 3 : 0;
@@ -121,7 +107,7 @@ static unsigned utf8_length(const unsigned char *s)
     for (unsigned i = 1; i < n; i++)
         if ((s[i] & 0xc0) != 0x80)
             return 0;
-    /* Overlong forms, surrogates, and what lies above U+10FFFF. */
+    /* Overlong forms, surrogates, and code points above U+10FFFF. */
     if ((*s == 0xe0 && s[1] < 0xa0) || (*s == 0xed && s[1] >= 0xa0) ||
         (*s == 0xf0 && s[1] < 0x90) || (*s == 0xf4 && s[1] >= 0x90))
         return 0;

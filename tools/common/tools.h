@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * tools.h: what the subcommands of mvld share.
+ * tools.h: shared by the subcommands of mvld.
  */
 #ifndef TOOLS_H
 #define TOOLS_H
@@ -29,6 +29,7 @@ int tool_enable(int argc, char **argv);
 int tool_disable(int argc, char **argv);
 int tool_status(int argc, char **argv);
 int tool_switch(int argc, char **argv);
+int tool_patch(int argc, char **argv);
 int tool_try(int argc, char **argv);
 int tool_show(int argc, char **argv);
 int tool_passes(int argc, char **argv);
@@ -40,25 +41,22 @@ int tool_profile(int argc, char **argv);
 void complain(const char *subcommand, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* The process of -p PID joins the others.  0, or -1: there is none of that number, as was said. */
-int add_process(const char *subcommand, const char *number, pid_t **processes, size_t *n);
-
-/* How far long work is: a line on standard error that the next one overwrites, or that stays when the text ends
- * in a newline; with NULL it goes.  Only on a terminal. */
+/* Shows the progress of long work: a line on standard error that the next one overwrites, unless it
+ * ends in a newline; NULL removes it.  Only on a terminal. */
 void progress(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* Memory that is there, or the end of the tool. */
+/* Allocates memory, or ends the tool. */
 void *must_alloc(size_t n, size_t size);
 void *must_grow(void *old, size_t n, size_t size);
 char *must_print(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* The folder of that path, and those above it, where they are not there.  0, or -1 with errno. */
+/* Creates the folder of that path, and those above it.  0, or -1 with errno. */
 int make_folders(char *path);
 
-/* A folder and all that is in it, on its file system alone; links are not followed. */
+/* Removes a folder and its contents, on its file system only; links are not followed. */
 void remove_tree(const char *folder);
 
-/* A string of the file at hand, without what a terminal would obey. */
+/* Prints a string from a file, without control characters. */
 void print_name(FILE *, const char *);
 
 /* ---- JSON ------------------------------------------------------------------
@@ -66,7 +64,7 @@ void print_name(FILE *, const char *);
 struct json {
     FILE *to;
     unsigned depth;
-    int follows; /* something stands before, in this object or array */
+    int follows; /* an element precedes, in this object or array */
 };
 void json_begin(struct json *, const char *key, char bracket); /* '{' or '[' */
 void json_end(struct json *, char bracket);                    /* '}' or ']' */

@@ -2,8 +2,8 @@
  *
  * api.c: libmultiverse, the functions of multiverse.h.
  *
- * The library holds no state but a link to the one engine of the process (link.c), a reply for each
- * thread (reply.c), and whom to tell of what was missed.
+ * The library has no state but a link to the one engine of the process (link.c), a reply for each thread
+ * (reply.c), and whom to tell of what was missed.
  */
 #include <sched.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 
 #define MISSES 16 /* reported at once */
 
-enum operation { REFRESH, APPLY, IS_COMMITTED, BIND, INFO_VAR, INFO_FN, MISSED, EACH };
+enum operation { REFRESH, APPLY, IS_COMMITTED, BIND, INFO_VAR, INFO_FN, MISSED, EACH, EACH_OLD, OLD_IS_LEFT };
 
 struct call {
     enum operation operation;
@@ -25,8 +25,9 @@ struct call {
     const struct multiverse_info_var *var;
     const struct multiverse_info_fn *fn;
     uint64_t until;
-    const struct multiverse_info_fn **missed; /* room for MISSES */
+    const struct multiverse_info_fn **missed; /* of MISSES elements */
     void (*visit)(void *cookie, const struct mv_item *);
+    struct mv_ranges *ranges;
 };
 
 static int once(struct mv_engine *engine, struct call *c, struct mv_reply *reply)
@@ -50,6 +51,11 @@ static int once(struct mv_engine *engine, struct call *c, struct mv_reply *reply
         return ops->missed(engine, c->until, c->missed, MISSES, reply);
     case EACH:
         return ops->each(engine, c->visit, c->what, reply);
+    case EACH_OLD:
+        c->ranges->engine = engine;
+        return ops->each_old(engine, mv_ranges_add_old, c->ranges, &c->until, reply);
+    case OLD_IS_LEFT:
+        return ops->old_is_left(engine, c->until, reply);
     }
     return -EINVAL;
 }
@@ -64,8 +70,8 @@ int mv_failed(int err, const char *text)
     return -1;
 }
 
-/* Memory may end where nobody had words for it.  `before` is the first letter of what
- * was there to say before this call: it stays when the call succeeds. */
+/* Memory may run out where no sentence was recorded.  `before` is the first letter of the sentence
+ * before this call, which is restored if the call succeeds. */
 static int answered(struct mv_reply *reply, int result, char before)
 {
     if (!reply->error[0]) {
@@ -80,7 +86,7 @@ static int answered(struct mv_reply *reply, int result, char before)
     return -1;
 }
 
-/* Again and again for a second; at once no more where nothing will change. */
+/* Whether to try again: for a second, or not at all if nothing would change. */
 static int may_try(int tries, struct timespec *start)
 {
     struct timespec now;
@@ -96,7 +102,7 @@ static int may_try(int tries, struct timespec *start)
     return (now.tv_sec - start->tv_sec) * 1000000000 + now.tv_nsec - start->tv_nsec < 1000000000;
 }
 
-/* The engine's answer, as multiverse.h has it. */
+/* Calls the engine, with multiverse.h's conventions. */
 static int call(struct call c, struct call *out)
 {
     struct mv_reply *reply = mv_reply_make();
@@ -129,7 +135,7 @@ static int call(struct call c, struct call *out)
     return answered(reply, result, before);
 }
 
-/* To whom is reported what was missed, see multiverse.h. */
+/* The function that misses are reported to, see multiverse.h. */
 static struct {
     struct rimf_lock lock;
     void (*report)(const struct multiverse_info_fn *, void *cookie);
@@ -146,8 +152,8 @@ void multiverse_on_miss(void (*report)(const struct multiverse_info_fn *, void *
     rimf_lock_release(&rimf_sys_kernel, &on_miss.lock);
 }
 
-/* What operations up to this one missed, once.  Whom it is reported to may call us; what that misses
- * stays, or it could go on for ever. */
+/* Reports what operations up to this one missed, once.  The reported function may call us; its own
+ * misses wait, or this could continue for ever. */
 static void report_misses(uint64_t until)
 {
     const struct multiverse_info_fn *missed[MISSES];
@@ -287,6 +293,20 @@ int multiverse_revert_info_refs(const struct multiverse_info_var *info)
 int mv_each(void (*visit)(void *cookie, const struct mv_item *), void *cookie)
 {
     return call((struct call){.operation = EACH, .visit = visit, .what = cookie}, NULL);
+}
+
+int mv_each_old(struct mv_ranges *ranges, uint64_t *operation)
+{
+    struct call out = {.until = 0};
+    int result = call((struct call){.operation = EACH_OLD, .ranges = ranges}, &out);
+
+    *operation = out.until;
+    return result;
+}
+
+int mv_old_is_left(uint64_t operation)
+{
+    return call((struct call){.operation = OLD_IS_LEFT, .until = operation}, NULL);
 }
 
 const struct multiverse_status *multiverse_status(void)

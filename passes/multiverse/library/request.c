@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * request.c: what `mvld switch -p PID` asks of a process.
+ * request.c: handles requests of `mvld switch -p PID`.
  *
- * The tool borrows a thread that waits in a system call, and has it call multiverse_request(), as if the
- * program had done so there.  Request and answer are text, so that a tool and a library of other builds
- * understand each other, or say that they do not.
+ * The tool makes a thread that waits in a system call call multiverse_request(), as if the program
+ * had called it there.  Request and answer are text, so that a tool and a library of different
+ * builds understand each other, or can say that they do not.
  *
  *     request  list
  *     answer   s NAME ADDRESS WIDTH FLAGS VALUE BOUND FUNCTIONS
@@ -13,9 +13,9 @@
  *     request  commit ADDRESS=VALUE…      also revert, keep: which is done behind the writes
  *     answer   CHANGED UNCHANGED GENERIC REFUSED, and the report
  *
- * with a tab between fields and a newline behind each line.  Values are 64 bits in hexadecimal.  Without an
- * ADDRESS everything is committed or reverted.  When a function is refused, or any commit fails, the switches
- * have their old values again, and functions are bound by these, or not bound, as they were.
+ * with a tab between fields and a newline after each line.  Values are 64 bits in hexadecimal.
+ * Without an ADDRESS everything is committed or reverted.  If a function is refused, or any commit
+ * fails, the switches get their old values back, and functions are bound as they were.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -91,7 +91,7 @@ static void say_item(void *cookie, const struct mv_item *item)
 struct write {
     const struct multiverse_info_var *var;
     uint64_t value, before;
-    int was_bound; /* some function that asks the switch */
+    int was_bound; /* some function that reads the switch */
 };
 
 struct writes {
@@ -117,7 +117,7 @@ static uint64_t load_value(const void *from, unsigned width)
     return value;
 }
 
-/* ADDRESS=VALUE…  0, or -1; the library's error may say why. */
+/* Parses ADDRESS=VALUE…: 0, or -1; the library's error may have a sentence. */
 static int parse_writes(const char *text, struct writes *writes)
 {
     for (char *end; *text; text = end, writes->n++) {
@@ -147,7 +147,7 @@ static void see_bound(void *cookie, const struct mv_item *item)
                 item->guards[i] && item->guards[i]->address == (uintptr_t)writes->at[k].var->location;
 }
 
-/* Does it for each switch, or for all, and says what is reported of each.  0, or -1: it failed, or functions
+/* Applies `refs` to each switch, or calls `all`, and adds each one's report to `reports`.  0, or -1: it failed, or functions
  * were refused. */
 static int apply_to(const struct writes *writes, int (*refs)(void *), int (*all)(void), struct multiverse_status *sum,
                     struct answer *reports)
@@ -221,7 +221,8 @@ static int write_and_apply(const char *text, int (*refs)(void *), int (*all)(voi
     return -err;
 }
 
-/* 0, and the answer; or negative errno and a sentence.  -ENOSPC: the answer is longer than `size`. */
+/* Returns 0 and the answer; or negative errno and a sentence.  -ENOSPC: the answer is longer than
+ * `size`. */
 int multiverse_request(const char *request, char *text, size_t size);
 int multiverse_request(const char *request, char *text, size_t size)
 {
