@@ -124,7 +124,7 @@ struct attach_range {
     uint64_t start, size;
     int returns; /* also who returns there; and whoever stands there can go on, a few instructions */
 };
-/* Lets threads that stand in such a range go on until they do not: they run alone. */
+/* Lets threads that stand in such a range run for a moment, each alone, until they do not. */
 void attach_step_out(struct attach *, const struct attach_range *, size_t n);
 pid_t attach_stands_in(const struct attach *, const struct attach_range *, size_t n);
 

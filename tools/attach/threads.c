@@ -14,15 +14,14 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define STEPS 16
-#define STEP_MS 100
+#define TRIES 20
+#define TRY_US 50
 #define STACK_MAX (64u << 20) /* more of a stack is not looked at: the thread counts as standing there */
 
 static int is_known(const struct attach *a, pid_t thread)
@@ -163,24 +162,20 @@ static int stands(const struct attach *a, const char *maps, const struct user_re
     return 0;
 }
 
-/* A thread that meets a signal stays, with it. */
+/* No single steps: should this tool end behind one, the process would, too, by its SIGTRAP. */
 void attach_step_out(struct attach *a, const struct attach_range *ranges, size_t n)
 {
     for (size_t i = 0; i < a->n_others; i++) {
         struct attach_thread *t = &a->others[i];
 
-        for (int steps = 0; t->thread && !t->signal && steps < STEPS && is_in(ranges, n, t->registers.rip, 1); steps++) {
-            int status = ptrace(PTRACE_SINGLESTEP, t->thread, NULL, NULL)
-                             ? -1
-                             : attach_wait(t->thread, attach_clock() + STEP_MS * UINT64_C(1000000));
-
-            if (status == -1) {
-                t->is_stopped = 0;
-                break;
-            }
-            t->signal = attach_signal(status) == SIGTRAP ? 0 : attach_signal(status);
-            if (ptrace(PTRACE_GETREGS, t->thread, NULL, &t->registers))
-                t->thread = 0;
+        for (int tries = 0; t->thread && !t->signal && tries < TRIES && is_in(ranges, n, t->registers.rip, 1); tries++) {
+            if (ptrace(PTRACE_CONT, t->thread, NULL, NULL))
+                return;
+            t->is_stopped = 0;
+            usleep(TRY_US);
+            ptrace(PTRACE_INTERRUPT, t->thread, NULL, NULL);
+            if (wait_one(a, t, attach_clock() + UINT64_C(1000000000)))
+                return; /* it runs: who looks next finds it where it stood */
         }
     }
 }

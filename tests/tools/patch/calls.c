@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * calls [THREADS]: calls functions of libsome.so.1, and says on each line of input
+ * calls [THREADS]: calls functions of the library, and says on each line of input
  *     ""      what value(1) is through the PLT, from inside of its library, by pointer, by a pointer held since the
  *             start; and second(1)
  *     "fork"  the same, of a child
