@@ -96,6 +96,7 @@ int attach_rest(struct attach *, unsigned milliseconds);
 int attach_resume(struct attach *, int request, unsigned milliseconds);
 int attach_interrupt(struct attach *); /* and waits: 0, or -1 */
 uint64_t attach_clock(void);
+void attach_pause(unsigned tries); /* between looks: the process needs the processor, too */
 /* The status of a thread that stops before attach_clock() says so, or -1; and the signal that it stopped with. */
 int attach_wait(pid_t thread, uint64_t until);
 int attach_signal(int status);

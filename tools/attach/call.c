@@ -158,8 +158,9 @@ int attach_system_call(struct attach *a, long number, const uint64_t arguments[6
     r.r9 = arguments[5];
     if (lead(a, &r))
         return -1;
-    if (attach_resume(a, PTRACE_SYSCALL, CALL_MS) == -1 || attach_resume(a, PTRACE_SYSCALL, CALL_MS) == -1 ||
-        ptrace(PTRACE_GETREGS, a->thread, NULL, &r))
+    /* Its second stop is one behind which the kernel makes interrupted calls again. */
+    if (attach_resume(a, PTRACE_SYSCALL, CALL_MS) == -1 || ptrace(PTRACE_INTERRUPT, a->thread, NULL, NULL) ||
+        attach_resume(a, PTRACE_CONT, CALL_MS) == -1 || ptrace(PTRACE_GETREGS, a->thread, NULL, &r))
         return lost(a);
     *result = r.rax;
     return 0;
@@ -214,12 +215,13 @@ static int wait_done(struct attach *a, struct words *words)
 {
     uint64_t until = attach_clock() + CALL_MS * UINT64_C(1000000);
 
-    do {
+    for (unsigned tries = 0; attach_clock() < until; tries++) {
         if (attach_read(a, a->stopped->area + WORDS, words, sizeof *words))
             return lost(a);
         if (words->done) /* once more: the result may have been read before it was there */
             return attach_read(a, a->stopped->area + WORDS, words, sizeof *words) ? lost(a) : 0;
-    } while (attach_clock() < until);
+        attach_pause(tries);
+    }
     return attach_fail(a, "process %d: the call has not returned after %u s, since another thread holds a lock; "
                        "it is left to end by itself", a->pid, CALL_MS / 1000);
 }
@@ -271,9 +273,8 @@ int attach_end(struct attach *a)
 
     if (!s)
         return 0;
-    if (a->thread && s->area) /* libc's call, for the code of ours goes; then a stop behind which calls are restarted */
-        err = attach_system_call(a, SYS_munmap, (uint64_t[6]){s->area, SIZE}, &result) ||
-              ptrace(PTRACE_INTERRUPT, a->thread, NULL, NULL) || attach_resume(a, PTRACE_CONT, CALL_MS) == -1;
+    if (a->thread && s->area) /* libc's call, for the code of ours goes */
+        err = attach_system_call(a, SYS_munmap, (uint64_t[6]){s->area, SIZE}, &result);
     xstate = (struct iovec){s->xstate, s->xstate_size};
     if (a->thread && !err)
         err = ptrace(PTRACE_SETSIGMASK, a->thread, (void *)sizeof s->mask, &s->mask) ||

@@ -12,6 +12,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -167,6 +168,7 @@ struct attach *attach_open(pid_t pid)
     struct attach *a = must_alloc(1, sizeof *a);
     char path[32];
 
+    prctl(PR_SET_TIMERSLACK, 1); /* pauses of microseconds shall be that */
     a->pid = pid;
     a->memory = -1;
     snprintf(path, sizeof path, "/proc/%d", pid);

@@ -44,6 +44,12 @@ static void nap(unsigned microseconds)
     nanosleep(&(struct timespec){0, microseconds * 1000}, NULL);
 }
 
+void attach_pause(unsigned tries)
+{
+    if (tries > 20)
+        nap(20);
+}
+
 /* Does a read from this descriptor wait for somebody else? */
 static int is_stream(const struct attach *a, uint64_t descriptor)
 {
@@ -112,8 +118,7 @@ int attach_wait(pid_t thread, uint64_t until)
             return WIFSTOPPED(status) ? status : -1;
         if (got < 0 || attach_clock() > until)
             return -1;
-        if (tries > 20)
-            nap(20);
+        attach_pause(tries);
     }
 }
 
