@@ -32,7 +32,7 @@ struct attach_object {
 };
 
 struct attach {
-    pid_t pid, thread; /* thread: the one that is stopped, or 0 */
+    pid_t pid, thread, stray; /* thread: the one that is stopped, or 0; stray: see rest.c */
     int memory, folder; /* /proc/PID/mem and /proc/PID, or -1 */
     char why[600]; /* the sentence of the last error */
     uint64_t began; /* when the process did: field 22 of its stat */
@@ -52,6 +52,7 @@ struct attach {
 struct attach *attach_open(pid_t);
 void attach_close(struct attach *); /* ends what was begun */
 int attach_fail(struct attach *, const char *format, ...) __attribute__((format(printf, 2, 3))); /* -1 */
+int attach_has_ended(const struct attach *);
 /* A file of /proc/PID, with a NUL behind it, to be freed; NULL: it cannot be read.  `size` may be NULL. */
 char *attach_file(const struct attach *, const char *name, size_t *size);
 /* Copies memory of the process.  0, or -1. */
@@ -100,6 +101,7 @@ void attach_pause(unsigned tries); /* between looks: the process needs the proce
 /* The status of a thread that stops before attach_clock() says so, or -1; and the signal that it stopped with. */
 int attach_wait(pid_t thread, uint64_t until);
 int attach_signal(int status);
+int attach_release(pid_t thread, int signal); /* lets it go.  0; or -1: it has ended, or does not stop */
 /* A system call that was interrupted by our stop alone, and is to be made again: 1 when the registers were changed. */
 int attach_mend_call(const struct attach *, pid_t thread, struct user_regs_struct *);
 char *attach_thread_file(const struct attach *, pid_t thread, const char *what); /* "": it has ended; to be freed */
@@ -127,6 +129,8 @@ struct attach_range {
 };
 /* Lets threads that stand in such a range run for a moment, each alone, until they do not. */
 void attach_step_out(struct attach *, const struct attach_range *, size_t n);
+/* Does it run a signal's handler, which may have interrupted malloc or the host loader? */
+int attach_is_in_handler(const struct attach *, const struct user_regs_struct *);
 pid_t attach_stands_in(const struct attach *, const struct attach_range *, size_t n);
 
 /* ---- call.c */

@@ -139,6 +139,7 @@ static int lead(struct attach *a, struct user_regs_struct *r)
 /* What the process has lost by now is said by who tries to go on. */
 static int lost(struct attach *a)
 {
+    attach_release(a->thread, 0);
     a->thread = 0;
     return attach_fail(a, "process %d ended meanwhile", a->pid);
 }
@@ -281,7 +282,7 @@ int attach_end(struct attach *a)
               ptrace(PTRACE_SETREGSET, a->thread, (void *)NT_X86_XSTATE, &xstate) ||
               ptrace(PTRACE_SETREGS, a->thread, NULL, &s->registers);
     if (a->thread)
-        ptrace(PTRACE_DETACH, a->thread, NULL, NULL);
+        attach_release(a->thread, 0);
     a->pause = attach_clock() - s->since;
     a->thread = 0;
     free(s->xstate);

@@ -16,16 +16,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-int attach_fail(struct attach *a, const char *format, ...)
-{
-    va_list args;
-
-    va_start(args, format);
-    vsnprintf(a->why, sizeof a->why, format, args);
-    va_end(args);
-    return -1;
-}
-
 char *attach_file(const struct attach *a, const char *name, size_t *size)
 {
     int fd = openat(a->folder, name, O_RDONLY | O_CLOEXEC);
@@ -49,6 +39,28 @@ char *attach_file(const struct attach *a, const char *name, size_t *size)
     if (size)
         *size = used;
     return text;
+}
+
+int attach_has_ended(const struct attach *a)
+{
+    char *stat = attach_file(a, "stat", NULL), *at = stat ? strrchr(stat, ')') : NULL;
+    int ended = !at || !at[1] || at[2] == 'Z' || at[2] == 'X';
+
+    free(stat);
+    return ended;
+}
+
+/* Of a process that has ended meanwhile, whatever failed did so for that. */
+int attach_fail(struct attach *a, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(a->why, sizeof a->why, format, args);
+    va_end(args);
+    if (a->folder >= 0 && attach_has_ended(a))
+        snprintf(a->why, sizeof a->why, "process %d has ended", a->pid);
+    return -1;
 }
 
 /* The line of /proc/PID/status of this name, behind its colon; or "". */

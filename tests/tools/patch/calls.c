@@ -7,7 +7,6 @@
  *     "fault" calls faults(), whose handler waits for one more line
  * So many threads call value() all the time, and accept its old and its new result.
  */
-#define _GNU_SOURCE
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
