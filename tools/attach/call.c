@@ -233,6 +233,8 @@ int attach_call(struct attach *a, uint64_t function, const uint64_t *arguments, 
     uint64_t area = a->stopped->area, values[6] = {0};
     struct words words = {.seconds = 1};
 
+    if (!function)
+        return attach_fail(a, "process %d: there is no function to be called", a->pid);
     memcpy(values, arguments, n * sizeof *values);
     r.rip = area + CODE;
     r.rbx = function;
