@@ -57,7 +57,7 @@
  *   Every function may be called by any thread at any time; calls are
  *   serialised.  Other threads may run the code meanwhile: a call made after
  *   a commit returned runs the new variant; a thread that was inside an old
- *   variant finishes it there.  Not async-signal-safe.  After fork the child
+ *   variant finishes it there (multiverse_synchronize() waits for that).  Not async-signal-safe.  After fork the child
  *   starts with the state of its parent; do not call between vfork and exec.
  */
 #ifndef MULTIVERSE_H
