@@ -417,6 +417,13 @@ def children(folder):
         want = ["make", os.path.basename(os.path.realpath("/bin/sh")), "gcc", "cc1", "as", "collect2", "ld", "program", "readlink"]
         found = {name: re.search(rf"count: \S*/[^/\n]*\b{name}([-.][\w.]+)?$", text, re.M) for name in want}
         check(all(found.values()), f"not under mvld: {[name for name in want if not found[name]]}\n{text[:5000]}")
+        # Our loader has another name there.
+        process = subprocess.Popen([str(word) for word in (*command[:-7], "--pass", "count", "--", "sh", "-c", "echo; read x")],
+                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=support.clean_environment())
+        process.stdout.readline()
+        said = started([MVLD, "status", "-p", process.pid]).stdout
+        process.communicate()
+        check(b"under /" in said, f"mvld status -p: {said}")
     check(Path("/proc/self/mountinfo").read_text() == before and os.path.realpath(support.HOST_LOADER) == host, "seen outside")
     check(started([MVLD, "run", "--children", "--direct", "--", "true"]).returncode == 2, "--children --direct")
     if shutil.which("unshare") and not started(["unshare", "--user", "true"]).returncode:
