@@ -44,8 +44,10 @@ int moved_find_loader(struct attach *a, struct moved *m)
     uint64_t base = attach_auxiliary(a, AT_BASE);
 
     *m = (struct moved){0};
-    /* Run as a program, our file is what the kernel's auxv describes. */
-    read_notes(a, base ? base : attach_auxiliary(a, AT_PHDR) & ~UINT64_C(4095), m);
+    if (!base) /* run as a program, our file is what the kernel's auxv describes */
+        base = attach_auxiliary(a, AT_PHDR) & ~UINT64_C(4095);
+    read_notes(a, base, m);
+    m->base = m->is_under_mvld ? base : 0;
     return m->is_under_mvld && !m->function
                ? attach_fail(a, "process %d: its mvld is another build than this one", a->pid)
                : 0;

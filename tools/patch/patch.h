@@ -54,6 +54,7 @@ const char *entry_check(struct elf_file *, const struct elf_symbol *, int is_und
 /* ---- moved.c: our loader in the process. */
 struct moved {
     int is_under_mvld;
+    uint64_t base;     /* where it is mapped */
     uint64_t function; /* see loader/start/outside.h */
 };
 /* 0, or -1: the process has an mvld of another build. */
