@@ -7,6 +7,7 @@
  *   loader_mmap_sites   from the host loader, in place of an mmap system call
  *   loader_cpuid_stubs  from the host loader, in place of a cpuid
  *   loader_init_thunks  from the host loader, in place of an object's DT_INIT
+ *   loader_outside_entry   from a tool, by a thread that it borrows
  *   loader_exchange_entry  from the stub of `mvld run`, in the place of a program's interpreter
  *   loader_caller_*    from stubs at functions of the C library and of the unwinder
  *
@@ -15,6 +16,7 @@
  */
 
 #include "loader/start/exchange.h"
+#include "loader/start/outside.h"
 
     .text
 
@@ -343,6 +345,18 @@ caller_stub_\name:
     caller_stub named, loader_caller_named, KEPT_RAX, 0, \
         "movq %rax, %rcx; movq %rsi, %rdx; movq %rdi, %rsi"
 
+/* From tools (loader/start/outside.h). */
+    .globl loader_outside_entry
+    .hidden loader_outside_entry
+    .type loader_outside_entry, @function
+loader_outside_entry:
+    .cfi_startproc
+    endbr64
+    leaq loader_state(%rip), %rcx
+    jmp loader_moved
+    .cfi_endproc
+    .size loader_outside_entry, .-loader_outside_entry
+
 /* How one mvld knows another, so as never to take it for the host loader. */
     .section .note.mvld.stage0, "a", @note
     .p2align 2
@@ -354,5 +368,9 @@ caller_stub_\name:
     .asciz "mvld"
     .p2align 2
     .long loader_exchange_entry - .
+    .long 5, 4, OUTSIDE_NOTE
+    .asciz "mvld"
+    .p2align 2
+    .long loader_outside_entry - .
 
     .section .note.GNU-stack, "", @progbits

@@ -14,6 +14,7 @@ static const struct subcommand subcommands[] = {
     {"status", tool_status, "which programs are enabled, and what is wrong with them"},
     {"run", tool_run, "run a program under mvld"},
     {"switch", tool_switch, "list and change the switches of programs that run"},
+    {"patch", tool_patch, "replace functions of libraries in processes that run"},
     {"pipeline", tool_pipeline, "which passes would run in a program, and why"},
     {"passes", tool_passes, "which passes there are, and their options"},
     {"set-interp", tool_set_interp, "make programs start under mvld, or as before"},
@@ -36,10 +37,10 @@ static void print_usage(FILE *to)
           to);
 }
 
-/* Output that did not reach its place is a failure, too. */
+/* Output that could not be written is a failure, too. */
 static int flush_output(int status)
 {
-    int failed = ferror(stdout); /* what an earlier write met */
+    int failed = ferror(stdout); /* an error of an earlier write */
     if (fflush(stdout) || failed) {
         fprintf(stderr, "mvld: writing the output: %s\n", strerror(errno));
         return TOOL_FAILED;

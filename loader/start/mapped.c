@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * loader/start/mapped.c: the event that the host loader maps something.  Each of its mmap calls leads
- * here (entry.S), and what is an object's goes, in this order, through the stage `map`, to its
- * place, and through the stage `relocate`.
+ * loader/start/mapped.c: handles the host loader's mmap calls, which jump here (entry.S).  A call for an
+ * object goes through the stage `map`, gets an address, and goes through the stage `relocate`.
  */
 #include "loader/loader.h"
 
@@ -12,10 +11,10 @@
 #include <fcntl.h>    /* numbers only */
 #include <sys/mman.h> /* numbers only */
 
-/* An object's first mapping: of the whole file, or, when the object wants more
- * than page alignment, of address space for it (glibc since 2.41 keeps the flag
- * of the file's mapping there).  musl's has no mark, and the whole program maps through
- * the same call: only until the first event is all of it musl's own, and of one thread. */
+/* An object's first mapping: of the whole file, or, if the object wants more than page alignment, a
+ * reservation of addresses (glibc since 2.41 passes the flag of the file's mapping there, too).  musl's has
+ * no mark, and the whole program maps through the same call: only until the first event all calls are
+ * musl's, by one thread. */
 static int is_object(const struct loader *l, const struct mmap_call *c)
 {
     if (c->address || (c->flags & MAP_FIXED) || !c->length)
@@ -28,11 +27,12 @@ static int is_object(const struct loader *l, const struct mmap_call *c)
            (c->flags & ~(uintptr_t)MAP_DENYWRITE) == (MAP_PRIVATE | MAP_ANONYMOUS);
 }
 
-#define KEPT_WORDS 64u /* what a function keeps in registers and on its stack, looked through */
+#define KEPT_WORDS 64u /* words searched in a function's registers and stack */
 
-/* The path by which the host loader knows the object that it maps; the link map lists it only when all of it is
- * mapped.  So the object's own link map is looked for where the function that maps it must keep it, in a register or on its stack,
- * and proved by two facts: it points to itself (l_real), and the path in it is that of the file. */
+/* The path by which the host loader knows the object that it maps; the link map lists it only when all of
+ * it is mapped.  So the object's own link map is searched where the function that maps it must have it, in
+ * a register or on its stack.  Two facts verify it: it points to itself (l_real), and its path is that of
+ * the file. */
 static const char *link_name(const struct loader *l, const struct mmap_call *c, const struct stat *st)
 {
     const uintptr_t *kept = (const uintptr_t *)(c + 1);
@@ -66,12 +66,10 @@ static long map_near(struct loader *l, const struct mmap_call *c)
 
     if (wanted && at != (long)wanted)
         rimf_log(&l->log, MVLD_LOG_WARNING, "mvld: a file is not mapped at %lx, where a pass wants it", wanted);
-    else if (!wanted && !sys_failed(at))
-        place_taken(&l->arena, (uintptr_t)at, c->length);
     return at;
 }
 
-/* The first mapping of an object's file spans all of it, whether it got address space before or not. */
+/* The first mapping of an object's file spans all of it, with or without a reservation before. */
 static void note_file(struct loader *l, const struct mmap_call *c, uintptr_t at)
 {
     struct files *files = &l->files;
@@ -88,20 +86,20 @@ static void note_file(struct loader *l, const struct mmap_call *c, uintptr_t at)
     files_note(l, at, c->length, (int)c->fd);
 }
 
-/* Of the host loader's own; or of the program's, through musl. */
+/* Memory of the host loader; or of the program, through musl. */
 static int is_memory(const struct mmap_call *c)
 {
     return !c->address && (int)c->fd < 0 && c->prot == (PROT_READ | PROT_WRITE);
 }
 
-/* An object's data, which relocation writes at once: rather filled now than by two faults a page. */
+/* An object's data, which relocation writes at once: populating it is cheaper than two faults a page. */
 static int is_data(const struct mmap_call *c)
 {
     return (c->flags & (MAP_FIXED | MAP_DENYWRITE)) == (MAP_FIXED | MAP_DENYWRITE) &&
            (int)c->fd >= 0 && c->prot == (PROT_READ | PROT_WRITE) && c->length <= POPULATE_MAX;
 }
 
-/* In place of an mmap of the host loader's. */
+/* Called instead of the host loader's mmap. */
 long loader_mmap(struct loader *l, const struct mmap_call *c)
 {
     long at;

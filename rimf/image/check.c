@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/image/check.c: the invariants of the image, one function each.  They read
- * the image and the objects' program headers, and nothing else of the process.
+ * rimf/image/check.c: checks the invariants of the image, one function each.  They read only the image and
+ * the objects' program headers.
  */
 #include "rimf/image/private.h"
 
@@ -45,8 +45,8 @@ static int check_segments(struct mvld_image *image, const struct rimf_object *ob
     return 0;
 }
 
-/* The program headers in memory still say what was read from them: an object that
- * was replaced or unmapped without notice shows here. */
+/* The program headers in memory must be unchanged: this finds an object that was replaced or unmapped
+ * without notice. */
 static int check_headers(struct mvld_image *image, const struct rimf_object *object)
 {
     const struct elf_view *view = &object->view;
@@ -141,8 +141,8 @@ static int check_counts(struct mvld_image *image, const struct rimf_table *table
     return 0;
 }
 
-/* The index by address: ordered, disjoint, and each entry a segment of a listed
- * object; as many as there are segments, so all of them. */
+/* The index by address must be ordered and disjoint, with each entry a segment of a listed object, and as
+ * many entries as segments. */
 static int check_index(struct mvld_image *image, const struct rimf_table *table)
 {
     size_t n = 0;

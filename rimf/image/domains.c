@@ -69,6 +69,13 @@ size_t rimf_domain_of(const struct mvld_object *object)
     return rimf_is_object(object) ? rimf_object_of(object)->domain : 0;
 }
 
+static void enter(struct mvld_image *image, struct rimf_object *object, size_t domain)
+{
+    image->domains[object->domain]->n_objects--;
+    image->domains[domain]->n_objects++;
+    object->domain = domain;
+}
+
 int rimf_domain_move(struct mvld_image *image, const struct mvld_object *object, size_t domain)
 {
     struct rimf_object *private = (struct rimf_object *)rimf_object_of(object);
@@ -83,8 +90,17 @@ int rimf_domain_move(struct mvld_image *image, const struct mvld_object *object,
         return rimf_fail(image, EINVAL, "%s: there is no domain %zu", object->name, domain);
     if (private->gone)
         return -ENOENT;
-    image->domains[private->domain]->n_objects--;
-    image->domains[domain]->n_objects++;
-    private->domain = domain;
+    if (private->domain_by != image->running)
+        private->domain_found = private->domain;
+    private->domain_by = image->running;
+    enter(image, private, domain);
     return 0;
+}
+
+void rimf_domain_take_back(struct mvld_image *image, struct rimf_object *object, const struct mvld_context *ctx)
+{
+    if (object->domain_by != ctx)
+        return;
+    object->domain_by = NULL;
+    enter(image, object, object->domain_found);
 }

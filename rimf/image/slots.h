@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/image/slots.h: what image/slots.c and image/slots_lazy.c share.
+ * rimf/image/slots.h: shared by image/slots.c and image/slots_lazy.c.
  */
 #ifndef RIMF_IMAGE_SLOTS_H
 #define RIMF_IMAGE_SLOTS_H
 
 #include "rimf/image/private.h"
 
-/* Of a lazy slot, once it was asked for. */
+/* Of a lazy slot, once queried. */
 struct resolved {
     uintptr_t target;
-    uintptr_t shown; /* by another slot than itself, or 0 */
+    uintptr_t shown; /* by another slot, or 0 */
     const char *why;
     int known;
 };
@@ -26,7 +26,7 @@ static inline int slot_is(const Elf64_Rela *relocation, int of_plt)
 
 /* The name of symbol `index`, or NULL. */
 const char *slot_symbol(const struct rimf_object *, uint32_t index, Elf64_Sym *);
-/* Where the slot whose symbol that is will lead.  `has_filter`: an object is one. */
+/* Predicts the target of the slot with this symbol.  `has_filter`: an object is a filter. */
 void slot_finish(struct mvld_image *, const struct rimf_object *, uint32_t index, int has_filter,
                  struct resolved *);
 

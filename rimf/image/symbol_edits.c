@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/image/symbol_edits.c: what passes declare of symbols in the stage `relocate`.
+ * rimf/image/symbol_edits.c: symbol edits that passes declare in the stage `relocate`.
  *
- * Objects are mapped, and nothing refers to them yet.  A definition is changed where every look-up
- * finds it, relocation's and dlsym's alike: in its entry of .dynsym, in a page that becomes the
- * process's own.
+ * Objects are mapped, and nothing refers to them yet.  A definition is changed where every look-up finds
+ * it, by relocation or dlsym: in its entry of .dynsym, in a page that becomes private.
  *
  *     bound elsewhere   st_value leads to the other function, which is as far from here as it is now
  *     hidden            st_shndx is SHN_UNDEF: as if it were a reference
  *     added             the object, of which the host loader has read nothing yet, gets larger tables
  *                       (elf/extend.c), in memory of their own
  *
- * What was bound when the object was linked (static functions, -Bsymbolic, protected symbols) asks nobody.
- * All edits of a pass are made, or none.
+ * References that were bound when the object was linked (static functions, -Bsymbolic, protected symbols)
+ * do not change.  All edits of a pass are made, or none.
  */
 #include "rimf/image/private.h"
 
@@ -35,7 +34,7 @@ static int refuse(struct mvld_image *image, int error, const struct mvld_symbol 
     return rimf_fail(image, error, "%s: the symbol %s: %s", symbol->object->name, symbol->name, why);
 }
 
-/* It has a name and an object, and this is the stage to change it in: 0, or negative errno with a sentence. */
+/* Whether it has a name and an object, and this is the right stage: 0, or negative errno with a sentence. */
 static int may_change(struct mvld_image *image, const struct mvld_symbol *symbol)
 {
     int known = symbol && symbol->name && rimf_is_object(symbol->object);
@@ -119,7 +118,7 @@ int rimf_symbol_hide(struct mvld_image *image, const struct mvld_symbol *symbol)
 
 /* ---- adding ------------------------------------------------------------------------------- */
 
-/* Its tables are larger already, have room, and stay where they are. */
+/* Its tables are already larger, have spare space, and are not moved. */
 static int is_in_place(const struct rimf_object *object)
 {
     return object->room && object->view.extended.end;
@@ -193,7 +192,7 @@ static int protect(struct mvld_image *image, const struct rimf_object *object, c
                ? rimf_fail(image, EACCES, "%s: its tables of symbols may not be written", object->public.name) : 0;
 }
 
-/* Something is added, or it is mapped now, and gets room for what is added later. */
+/* Whether its tables must grow: for added symbols, or, if it is mapped now, for later ones. */
 static int grows(const struct mvld_image *image, const struct rimf_object *object)
 {
     return object->more || (object->room && object->born == image->updates && !object->view.extended.end &&
@@ -201,7 +200,8 @@ static int grows(const struct mvld_image *image, const struct rimf_object *objec
                             elf_holds(&object->view, (uintptr_t)object->view.dynamic, 1, PROT_READ));
 }
 
-/* Memory for larger tables of the object, whose dynamic section can be written then; or those that it has can. */
+/* Allocates larger tables of the object and makes its dynamic section writable; or makes its present tables
+ * writable. */
 static int extend_open(struct mvld_image *image, struct rimf_object *object)
 {
     struct mvld_segment *now = &object->view.extended;
@@ -258,7 +258,7 @@ static void drop(struct mvld_image *image)
     }
 }
 
-/* First what may fail; then it is written, entries before tables that take them over. */
+/* First the steps that may fail; then writes, entries before the tables that copy them. */
 int rimf_image_realise_symbols(struct mvld_image *image, const struct mvld_context *ctx, int failed)
 {
     const struct rimf_table *table = rimf_table_enter(image);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/moved/files.c: the symbol table for linkers (.symtab), which is in files that were not
- * stripped and is not mapped: it names local functions, too.
+ * rimf/moved/files.c: reads the linkers' symbol table (.symtab), which names local functions, too.  It is in
+ * files that were not stripped and is not mapped.
  *
- * It is read from the file that the object was mapped from, and from no other (device, inode,
- * size and time say so), and believed as far as its numbers lie inside the file.
+ * It is read from the file that the object was mapped from, identified by device, inode, size and time.  Its
+ * numbers are checked against the file's size.
  */
 #include "rimf/moved/symfile.h"
 
@@ -16,7 +16,7 @@
 #include <fcntl.h>    /* numbers only */
 #include <sys/stat.h> /* numbers only */
 
-#define TABLE_MAX (64u << 20) /* of either table: what is larger nobody waits for */
+#define TABLE_MAX (64u << 20) /* limit for each table, since reading it delays the start */
 #define SECTIONS_MAX 4096u
 
 struct reading {
@@ -25,7 +25,7 @@ struct reading {
     uint64_t size; /* of the file */
 };
 
-/* Released by the caller; NULL: it is not there, or there is no memory. */
+/* Released by the caller; NULL: not there, or no memory. */
 static void *read_part(const struct reading *r, uint64_t offset, uint64_t size)
 {
     char *part;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/moved/relro.c: words that the host loader protected when it had relocated them (RELRO),
- * made writable for a moment (moved/moved.h).
+ * rimf/moved/relro.c: makes words that the host loader protected after relocation (RELRO) writable for a
+ * moment (moved/moved.h).
  */
 #include "rimf/moved/moved.h"
 
@@ -28,9 +28,9 @@ int moved_relro_open_one(const struct mvld_image *image, struct rimf_object *obj
     return error;
 }
 
-/* The host loader protects RELRO when it has relocated an object.  It has not yet, when a program's
- * malloc, called for one dlopen, calls another: that one's objects are announced while the first
- * one's are still to be written. */
+/* The host loader protects RELRO after relocating an object.  It has not yet done so if a program's malloc,
+ * called inside one dlopen, calls another: the inner one's objects are announced while the outer one's are
+ * still to be written. */
 int moved_relro_is_relocated(struct mvld_image *image, const struct rimf_object *object)
 {
     struct patch_maps *maps;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/realise/retarget.c: references that passes want elsewhere (image/retarget.c) become memory.  Of one pass all
- * do, or none: where one cannot, that pass has failed, and the others begin anew.
+ * rimf/realise/retarget.c: writes references that passes want changed (image/retarget.c) into memory.  All of
+ * one pass, or none: if one is impossible, that pass has failed, and the others are started again.
  *
  *     RELRO is opened where a word lies in it, and the pages of entries of jump tables; each is compared
  *     with what it held
@@ -9,7 +9,7 @@
  *     that were not are changed back
  *     words and entries are written, which cannot fail any more, and what was opened is closed
  *
- * A function of which code was moved has the address that the program knows (rimf_canonical_address).
+ * A function whose code was moved has its canonical address (rimf_canonical_address).
  */
 #include "rimf/realise/realise.h"
 
@@ -20,7 +20,7 @@
 
 #include <errno.h> /* numbers only */
 
-/* One that counts, and not of the pass that runs. */
+/* Whether it is valid, and not of the running pass. */
 static int is_due(const struct mvld_image *image, const struct rimf_retarget *r)
 {
     return r->ctx != image->unfinished && rimf_retarget_counts(image, r);
@@ -35,7 +35,7 @@ static int refuse(struct mvld_image *image, int error, const struct rimf_retarge
 
 /* ---- entries of jump tables ------------------------------------------------------------------ */
 
-/* They lie in memory that the file has read-only, perhaps beside code, none of which has run. */
+/* They are in memory that the file has read-only, perhaps beside code, none of which has run. */
 static int open_entry(struct mvld_image *image, const struct rimf_retarget *r)
 {
     if (rimf_object_protect(image, r->object, r->at, sizeof(uint32_t), 1))
@@ -141,7 +141,7 @@ static int change_code(struct mvld_image *image)
     return error;
 }
 
-/* All of them, or none. */
+/* Writes all of them, or none. */
 static int emit(struct mvld_image *image)
 {
     int error = open_words(image);
@@ -155,7 +155,7 @@ static int emit(struct mvld_image *image)
     return error;
 }
 
-/* What the pass that runs wants of a place that was written finds that there. */
+/* The running pass's wishes for a written place are based on the new content. */
 static void renew(struct mvld_image *image)
 {
     struct rimf_retargets *all = &image->retargets;
@@ -167,7 +167,7 @@ static void renew(struct mvld_image *image)
     }
 }
 
-/* How many a pass had, of those that were made. */
+/* Reports how many of a pass were made. */
 static void report(const struct mvld_image *image)
 {
     const struct rimf_retargets *all = &image->retargets;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/realise/system.c: what passes ask of the kernel, or of who maps files, so that none makes a system call.
+ * rimf/realise/system.c: what passes need of the kernel, or of the mapper of files, so that no pass makes a
+ * system call.
  */
 #include "rimf/realise/realise.h"
 
@@ -11,7 +12,7 @@
 #include <fcntl.h>    /* numbers only */
 #include <sys/stat.h> /* numbers only */
 
-#define RANDOM_MAX 256u /* so much getrandom gives at once, or nothing */
+#define RANDOM_MAX 256u /* getrandom gives up to this at once, or nothing */
 
 static int read_all(const struct rimf_sys *sys, int fd, char *to, size_t size)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/store/write_later.c: adds objects that came by dlopen to those that a manifest foresees, as passes have
- * just left them and before any of their code runs.
+ * rimf/store/write_later.c: adds objects of dlopen to a LATER manifest, after passes have changed them and
+ * before any of their code runs.
  *
- * What cannot be said of an object's changes (a word that leads to an object without a
- * number) leaves it without an overlay, and the others are added all the same; but where another
- * process may say it, the object is left to that one.  When a file cannot be written, none of them is.
+ * If an object's changes cannot be described (a word points to an object without a number), it gets no
+ * overlay, and the others are still added; but if another process may describe them, the object is left to
+ * that one.  If a file cannot be written, none of them is added.
  */
 #include "rimf/store/writer.h"
 
@@ -19,7 +19,7 @@
 
 struct learning {
     struct writer w;
-    struct manifest_file known; /* what is there; where that is nothing, one without objects */
+    struct manifest_file known; /* the existing one; or an empty one */
     struct manifest_header none;
     uint32_t user;
     const struct mvld_object *const *came;
@@ -46,7 +46,7 @@ static int is_known(const struct learning *l, const struct rimf_object *object)
     return manifest_find(&l->known.view, &object->identity) >= 0;
 }
 
-/* Why no process learns it, or NULL. */
+/* Why no process can learn it, or NULL. */
 static const char *unlearnable(const struct learning *l, struct rimf_object *object)
 {
     if (!object->identified)
@@ -65,8 +65,9 @@ static int is_among(const struct mvld_object *const *objects, size_t n, const st
     return i < n;
 }
 
-/* A word of the object leads to one that has no number here, for another process learnt it first, or was at
- * it, but may have one elsewhere.  Of those that came this one and all from `index` on are still to be asked. */
+/* A word of the object points to one that has no number here, because another process learnt it first, or
+ * tried to, but may have one there.  Of the new objects, this one and all from `index` on are still to be
+ * checked. */
 static int leads_to_unlearnt(const struct learning *l, const struct rimf_object *object, size_t index)
 {
     const struct mvld_image *image = l->w.image;
@@ -97,7 +98,7 @@ static const char *unfit(const struct learning *l, struct rimf_object *object, s
     return leads_to_unlearnt(l, object, index) ? "it calls one that was not learnt here" : NULL;
 }
 
-/* Which are added, and their numbers.  Those that others depend on come first (loader/store/later.c). */
+/* Chooses the objects to add, and their numbers.  Dependencies come first (loader/store/later.c). */
 static void choose(struct learning *l)
 {
     const struct manifest_header *h = l->known.view.header;
@@ -136,7 +137,7 @@ static int add_words(struct writer *w, const struct rimf_object *object)
     return error;
 }
 
-/* Code with jumps of the loader's is not to be laid over such code (the loader's caller/hooks.c). */
+/* Code with jumps to the loader must not be mapped over such code (the loader's caller/hooks.c). */
 static int is_kept_original(const struct mvld_image *image, const struct mvld_object *object)
 {
     for (unsigned i = 0; i < RIMF_KEPT_ORIGINALS; i++)
@@ -156,7 +157,7 @@ static int add(struct learning *l, struct rimf_object *object)
         entry->n_words = w->header->n_words - words;
         writer_name_overlay(w, entry, object->number - 1, object);
         error = write_overlay(w, object, entry, object->number - 1, w->names + entry->overlay_name);
-    } else { /* nothing to keep, its code moved, or it cannot be told what it relies on */
+    } else { /* nothing to store, its code moved, or its dependencies are unknown */
         w->header->n_words = words;
     }
     rimf_log(w->image->log, MVLD_LOG_FILES, "later: %s: %s", object->public.name,
@@ -168,7 +169,7 @@ static int add(struct learning *l, struct rimf_object *object)
 
 /* ---- the file --------------------------------------------------------------------------------- */
 
-/* For what was there, which comes first, and for what comes, at most. */
+/* Allocates for the existing ones, which come first, and for the new ones, at most. */
 static int make_room(struct learning *l)
 {
     struct writer *w = &l->w;
@@ -204,7 +205,7 @@ static int write_file(struct writer *w)
                  : 0;
 }
 
-/* Of a file in the folder: neither manifest lists it. */
+/* Whether a file of the folder is in neither manifest. */
 static int is_unlisted(const void *cookie, const char *name)
 {
     const struct manifest_header *header = cookie;
@@ -224,8 +225,7 @@ static void sweep(const struct learning *l)
 
 /* ---- all of it ------------------------------------------------------------------------------------ */
 
-/* The folder is still that of the manifest with which this process started, and what others
- * have learnt is known. */
+/* Checks that the folder is still that of this process's manifest, and reads what others have learnt. */
 static int look_at_folder(struct learning *l)
 {
     const struct mvld_image *image = l->w.image;
@@ -259,7 +259,7 @@ static long learn(struct learning *l)
     choose(l);
     if (!l->n)
         return 0;
-    sweep(l); /* what one has left that was killed */
+    sweep(l); /* the rest of a killed one */
     error = make_room(l);
     for (size_t i = 0; i < l->n && !error; i++)
         error = add(l, l->added[i]);
@@ -287,7 +287,7 @@ long rimf_later_write(struct mvld_image *image, int folder, uint32_t user, const
         result = rimf_fail(image, EAGAIN, "%s", refusal);
     else if (!(result = look_at_folder(&l)))
         result = learn(&l);
-    l.known.folder = -1; /* it is the caller's */
+    l.known.folder = -1; /* owned by the caller */
     manifest_unmap(&l.known, image->sys);
     writer_release(&l.w);
     rimf_heap_release(&image->heap, l.added);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/store/writer.c: what all manifests have: tables that are filled, then packed, and files that are synced.
+ * rimf/store/writer.c: the common part of all manifests: tables that are filled, then packed, and files that
+ * are synced.
  */
 #include "rimf/store/writer.h"
 
@@ -35,7 +36,7 @@ int writer_open(struct writer *w)
         .magic = MANIFEST_MAGIC,
         .version = MANIFEST_VERSION,
         .header_size = sizeof *w->header,
-        .names_size = 1, /* "", for those that have no name */
+        .names_size = 1, /* "", for empty names */
     };
     return 0;
 }
@@ -179,6 +180,16 @@ const char *writer_unsettled(const struct mvld_image *image, struct rimf_object 
         object->unsettled = file_id_unsettled(image->sys, &object->identity, object->public.name);
     object->settled = 1;
     return object->unsettled;
+}
+
+void rimf_image_will_write(struct mvld_image *image)
+{
+    const struct rimf_table *table = rimf_table_enter(image);
+
+    for (size_t i = 0; i < table->n_objects; i++)
+        if (table->objects[i]->identified && !table->objects[i]->number)
+            writer_unsettled(image, table->objects[i]);
+    rimf_table_leave(image);
 }
 
 int write_finish(const struct rimf_sys *sys, int fd, struct file_id *out)

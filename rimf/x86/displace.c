@@ -12,7 +12,7 @@ struct function {
     const uint8_t *code;
     size_t size;
     uintptr_t start;
-    size_t first, end; /* what is displaced, from `code` on */
+    size_t first, end; /* the displaced bytes, from `code` on */
     const char *why;
 };
 
@@ -22,7 +22,7 @@ static int refuse(struct function *f, const char *why)
     return -ENOTSUP;
 }
 
-/* Does [at, at + length) of the process meet what is displaced? */
+/* Whether [at, at + length) in the process overlaps the displaced bytes. */
 static int meets(const struct function *f, uintptr_t at, size_t length)
 {
     return at + length > f->start + f->first && at < f->start + f->end;
@@ -49,7 +49,7 @@ int displace_one(const uint8_t *code, uintptr_t from, uintptr_t to, const struct
     return 0;
 }
 
-/* One instruction at `at`, to the same place in `to`. */
+/* Moves one instruction at `at` to the same offset in `to`. */
 static int move(struct function *f, size_t at, const struct instruction *i, uintptr_t to,
                 uint8_t *bytes)
 {
@@ -81,15 +81,15 @@ static int move_all(struct function *f, uintptr_t to, uint8_t *bytes)
     return err;
 }
 
-/* lea f(%rip): what is at f, nobody asks. */
+/* lea f(%rip): takes the function's address, and reads nothing there. */
 static int is_own_address(const struct function *f, size_t at, const struct instruction *i)
 {
     return instruction_is(i, 0, 0x8d) &&
            rip_target(f->code + at, f->start + at, i) == f->start + f->first;
 }
 
-/* Nothing of the function may lead behind the first byte of what is displaced, or mean
- * its bytes.  To its first byte is fine: there the jump is. */
+/* Nothing in the function may branch behind the first displaced byte, or read displaced bytes.  A
+ * branch to the first byte is fine: it reaches the jump. */
 static int check_rest(struct function *f)
 {
     struct instruction i;
@@ -108,6 +108,37 @@ static int check_rest(struct function *f)
             return refuse(f, "it looks at its own first instructions");
     }
     return 0;
+}
+
+static int pass_over(struct function *f)
+{
+    struct instruction i;
+
+    for (f->end = f->first; f->end < f->first + DISPLACE_JUMP; f->end += i.length) {
+        enum flow flow;
+
+        if (f->size < f->first + DISPLACE_JUMP)
+            return refuse(f, "it is shorter than a jump");
+        if (!decode(f->code + f->end, f->size - f->end, &i))
+            return refuse(f, "its first instructions are not understood");
+        flow = instruction_flow(&i);
+        if (flow == FLOW_CALL_INDIRECT && !instruction_is(&i, 0, 0xff)) /* the kernel goes back to it, to make it again */
+            return refuse(f, "a system call is among its first instructions");
+        if ((flow == FLOW_CALL || flow == FLOW_CALL_INDIRECT) && f->end + i.length < f->first + DISPLACE_JUMP)
+            return refuse(f, "a call among its first instructions returns to them");
+    }
+    f->end = f->first + DISPLACE_JUMP;
+    return check_rest(f);
+}
+
+int displace_over(const uint8_t *code, size_t size, uintptr_t start, struct displaced *out, const char **why)
+{
+    struct function f = {.code = code, .size = size, .start = start, .first = endbr64_size(code, size)};
+    int err = pass_over(&f);
+
+    *out = (struct displaced){.skip = (uint8_t)f.first, .length = DISPLACE_JUMP};
+    *why = f.why;
+    return err;
 }
 
 static int displace_from(struct function *f, uintptr_t to, struct displaced *out,

@@ -13,9 +13,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#define OBJECTS_MAX 100000 /* more are a list that is damaged */
+#define OBJECTS_MAX 100000 /* more mean a damaged list */
 
-static char *read_string(const struct attach *a, uint64_t address)
+char *attach_string(const struct attach *a, uint64_t address)
 {
     char text[4096];
     ssize_t n = address ? pread(a->memory, text, sizeof text - 1, (off_t)address) : 0;
@@ -50,7 +50,7 @@ static uint64_t debug_of(const struct attach *a, uint64_t dynamic, uint64_t size
     return 0;
 }
 
-/* Is the executable mapped from here on?  *debug: its r_debug, or 0. */
+/* Whether the executable's mapping begins here.  *debug: its r_debug, or 0. */
 static int read_headers(const struct attach *a, uint64_t start, struct attach_object *object, uint64_t *debug)
 {
     Elf64_Phdr phdr;
@@ -75,8 +75,8 @@ static int read_headers(const struct attach *a, uint64_t start, struct attach_ob
     return 0;
 }
 
-/* The executable is the file with a DT_DEBUG (that the kernel executed may be a loader, which was told to run
- * it); of a static program, the file that the kernel executed. */
+/* The executable is the file with a DT_DEBUG (the kernel may have executed a loader that runs it);
+ * for a static program, the executed file. */
 static int add_program(struct attach *a, uint64_t *debug)
 {
     int fd = openat(a->folder, "maps", O_RDONLY | O_CLOEXEC);
@@ -109,7 +109,7 @@ void attach_path(const struct attach *a, const struct attach_object *object, cha
     char exe[4096];
 
     name_of_exe(a, exe, sizeof exe);
-    if (!strcmp(object->name, exe)) /* also when its name is another file's by now */
+    if (!strcmp(object->name, exe)) /* even if its name is another file's by now */
         snprintf(to, size, "/proc/%d/exe", a->pid);
     else
         snprintf(to, size, "/proc/%d/root%s", a->pid, object->name);
@@ -128,19 +128,62 @@ const struct attach_object *attach_named(const struct attach *a, const char *nam
     return NULL;
 }
 
-uint64_t attach_function(const struct attach *a, const struct attach_object *object, const char *name)
+/* Whether the mapping begins like the file: ELF header, program headers, and the build-id behind
+ * them. */
+static int is_mapped(const struct attach *a, const struct attach_object *object, const struct elf_file *file)
 {
-    struct elf_file file;
+    uint8_t head[4096];
+    size_t size;
+
+    for (size_t i = 0; i < file->phnum; i++) {
+        const Elf64_Phdr *p = &file->phdr[i];
+
+        if (p->p_type != PT_LOAD || p->p_offset)
+            continue;
+        size = p->p_filesz < sizeof head ? p->p_filesz : sizeof head;
+        return !attach_read(a, object->bias + p->p_vaddr, head, size) && !memcmp(head, file->bytes, size);
+    }
+    return 1;
+}
+
+int attach_elf(const struct attach *a, const struct attach_object *object, struct elf_file *file)
+{
     char path[4200];
-    uint64_t address = 0;
 
     attach_path(a, object, path, sizeof path);
-    if (!elf_file_open(&file, path))
-        for (size_t i = 0; !address && i < file.n_functions; i++)
-            if (!strcmp(file.functions[i].name, name))
-                address = object->bias + file.functions[i].address;
-    elf_file_close(&file);
-    return address;
+    if (elf_file_open(file, path))
+        return -1;
+    return is_mapped(a, object, file) ? 0 : elf_fail(file, "it is another build than the one that runs");
+}
+
+/* Mostly libc's: reading it takes longer than querying it, and threads may be stopped meanwhile.
+ * NULL: see attach_elf(). */
+static const struct elf_file *last_elf(struct attach *a, const struct attach_object *object)
+{
+    if (a->elf && a->elf_of == object->dynamic)
+        return a->elf;
+    if (a->elf)
+        elf_file_close(a->elf);
+    else
+        a->elf = must_alloc(1, sizeof *a->elf);
+    a->elf_of = object->dynamic;
+    if (!attach_elf(a, object, a->elf))
+        return a->elf;
+    attach_fail(a, "process %d: %s: %s", a->pid, object->name, a->elf->error);
+    elf_file_close(a->elf);
+    free(a->elf);
+    a->elf = NULL;
+    return NULL;
+}
+
+uint64_t attach_function(struct attach *a, const struct attach_object *object, const char *name)
+{
+    const struct elf_file *file = last_elf(a, object);
+
+    for (size_t i = 0; file && i < file->n_functions; i++)
+        if (!file->functions[i].is_ifunc && !strcmp(file->functions[i].name, name))
+            return object->bias + file->functions[i].address;
+    return 0;
 }
 
 /* In the executable segment of libc, or of a static program:
@@ -150,14 +193,10 @@ static void find_places(struct attach *a, const struct attach_object *object)
 {
     static const uint8_t call[] = {0x0f, 0x05, 0xc3};
     static const uint8_t restore[] = {0x48, 0xc7, 0xc0, 0x0f, 0x00, 0x00, 0x00, 0x0f, 0x05};
-    struct elf_file file;
-    char path[4200];
+    const struct elf_file *file = last_elf(a, object);
 
-    attach_path(a, object, path, sizeof path);
-    if (elf_file_open(&file, path))
-        file.phnum = 0;
-    for (size_t i = 0; i < file.phnum; i++) {
-        const Elf64_Phdr *p = &file.phdr[i];
+    for (size_t i = 0; file && i < file->phnum; i++) {
+        const Elf64_Phdr *p = &file->phdr[i];
         uint64_t start = object->bias + p->p_vaddr;
         uint8_t *text, *at;
 
@@ -172,7 +211,6 @@ static void find_places(struct attach *a, const struct attach_object *object)
         }
         free(text);
     }
-    elf_file_close(&file);
 }
 
 int attach_objects(struct attach *a)
@@ -188,7 +226,7 @@ int attach_objects(struct attach *a)
             if (attach_read(a, next, &map, sizeof map))
                 return attach_fail(a, "process %d: its host loader's list cannot be read", a->pid);
             if ((uint64_t)map.l_ld != a->objects[0].dynamic)
-                add_object(a, read_string(a, (uint64_t)map.l_name), map.l_addr, (uint64_t)map.l_ld);
+                add_object(a, attach_string(a, (uint64_t)map.l_name), map.l_addr, (uint64_t)map.l_ld);
         }
     }
     return 0;
@@ -208,5 +246,5 @@ int attach_list(struct attach *a)
     find_places(a, libc ? libc : a->objects);
     if (a->syscall_ret && a->restorer)
         return 0;
-    return attach_fail(a, "process %d: no C library is found that could make system calls for us", a->pid);
+    return a->why[0] ? -1 : attach_fail(a, "process %d: no C library is found that could make system calls for us", a->pid);
 }

@@ -3,6 +3,7 @@
  * attach/process.c: whether a process may be reached, and its memory.
  */
 #include "tools/attach/attach.h"
+#include "tools/common/elf_file.h"
 #include "tools/common/tools.h"
 
 #include <elf.h>
@@ -60,7 +61,7 @@ static const char *status_line(const char *status, const char *name)
     return "";
 }
 
-static uint64_t auxiliary(const struct attach *a, uint64_t type)
+uint64_t attach_auxiliary(const struct attach *a, uint64_t type)
 {
     size_t size = 0;
     char *bytes = attach_file(a, "auxv", &size);
@@ -110,7 +111,7 @@ static int check_rights(struct attach *a, const char *status)
         return attach_fail(a, "process %d has capabilities", a->pid);
     if (st.st_uid != ids[1])
         return attach_fail(a, "process %d keeps its memory to itself (it is not dumpable)", a->pid);
-    if (auxiliary(a, AT_SECURE))
+    if (attach_auxiliary(a, AT_SECURE))
         return attach_fail(a, "process %d was started with rights that its user had not (AT_SECURE)", a->pid);
     return 0;
 }
@@ -185,10 +186,14 @@ struct attach *attach_open(pid_t pid)
 
 void attach_close(struct attach *a)
 {
+    attach_let_go(a);
     attach_end(a);
     for (size_t i = 0; i < a->n_objects; i++)
         free(a->objects[i].name);
     free(a->objects);
+    if (a->elf)
+        elf_file_close(a->elf);
+    free(a->elf);
     if (a->memory >= 0)
         close(a->memory);
     if (a->folder >= 0)

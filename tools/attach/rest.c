@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * attach/rest.c: one thread is stopped where it waits.
+ * attach/rest.c: stops one thread where it waits.
  *
- * Which system calls are such places: those with which an event loop, a worker or a shell waits.  None of
- * them is made by malloc, by the host loader, or by mvld; what these make (mmap, openat, a futex that
- * is no condition variable) is not among them.
+ * Suitable system calls are those by which an event loop, a worker or a shell waits.  malloc, the
+ * host loader and mvld make none of them; their calls (mmap, openat, a futex that is no condition
+ * variable) are not in the list.
  *
- * A system call that is interrupted is started again by the kernel when the registers say so.  epoll_wait(2)
- * and few others say -EINTR, which a program sees as a signal's; it is made "again, unless a handler runs".
+ * The kernel restarts an interrupted system call if the registers say so.  epoll_wait(2) and few
+ * others return -EINTR, as for a program's signal; we restart these "unless a handler runs".
  */
 #include "tools/attach/attach.h"
 #include "tools/common/tools.h"
@@ -29,7 +29,7 @@
 
 #define ERESTARTNOHAND 514 /* the kernel's: again, unless a handler runs */
 #define XSTATE_MAX 16384
-#define FOLLOW_MS 20 /* how long a thread that runs is followed from call to call */
+#define FOLLOW_MS 20 /* time for which a running thread is followed from call to call */
 
 uint64_t attach_clock(void)
 {
@@ -44,7 +44,7 @@ static void nap(unsigned microseconds)
     nanosleep(&(struct timespec){0, microseconds * 1000}, NULL);
 }
 
-/* Does a read from this descriptor wait for somebody else? */
+/* Whether a read from this descriptor waits for another process. */
 static int is_stream(const struct attach *a, uint64_t descriptor)
 {
     static const char *const streams[] = {"pipe:", "socket:", "/dev/pts/", "/dev/tty"};
@@ -60,7 +60,7 @@ static int is_stream(const struct attach *a, uint64_t descriptor)
     return 0;
 }
 
-/* Is this a call to wait with, while the thread is in it (`waits`), or as it returns? */
+/* Whether this is a waiting call, while the thread is in it (`waits`), or as it returns. */
 static int is_rest(const struct attach *a, uint64_t number, const uint64_t *arguments, int waits)
 {
     switch (number) {
@@ -80,8 +80,7 @@ static int is_rest(const struct attach *a, uint64_t number, const uint64_t *argu
     }
 }
 
-/* A file of a thread in /proc, to be freed; "" when it cannot be read. */
-static char *read_of_thread(const struct attach *a, pid_t thread, const char *what)
+char *attach_thread_file(const struct attach *a, pid_t thread, const char *what)
 {
     char path[48], *text;
 
@@ -92,7 +91,7 @@ static char *read_of_thread(const struct attach *a, pid_t thread, const char *wh
 
 static int waits_in_a_call(const struct attach *a, pid_t thread)
 {
-    char *text = read_of_thread(a, thread, "syscall");
+    char *text = attach_thread_file(a, thread, "syscall");
     uint64_t number, arguments[3];
     int n = sscanf(text, "%lu %lx %lx %lx", &number, &arguments[0], &arguments[1], &arguments[2]);
 
@@ -102,7 +101,7 @@ static int waits_in_a_call(const struct attach *a, pid_t thread)
 
 /* ---- stops */
 
-static int wait_status(pid_t thread, uint64_t until)
+int attach_wait(pid_t thread, uint64_t until)
 {
     int status;
 
@@ -118,27 +117,28 @@ static int wait_status(pid_t thread, uint64_t until)
     }
 }
 
-/* A signal that the thread gets, or that its process is stopped: no stop that was asked for.  (A thread that
- * is let go is stopped with the others.) */
+/* Whether the stop is for a signal, or of the whole process, and not the requested one.  (A
+ * detached thread is stopped with the others.) */
 static int is_foreign(int status)
 {
     return status >> 16 ? WSTOPSIG(status) != SIGTRAP : WSTOPSIG(status) != (SIGTRAP | 0x80);
 }
 
-static int signal_of(int status)
+int attach_signal(int status)
 {
     return status >> 16 ? 0 : WSTOPSIG(status);
 }
 
-/* The status of the stop that was asked for, or -1.  From others the thread goes on with this request. */
+/* The status of the requested stop, or -1.  After other stops the thread continues with this
+ * request. */
 static int wait_for_stop(struct attach *a, int request, uint64_t until)
 {
-    int status = wait_status(a->thread, until);
+    int status = attach_wait(a->thread, until);
 
     while (status != -1 && is_foreign(status)) {
-        if (ptrace(request, a->thread, NULL, signal_of(status)))
+        if (ptrace(request, a->thread, NULL, attach_signal(status)))
             return -1;
-        status = wait_status(a->thread, until);
+        status = attach_wait(a->thread, until);
     }
     return status;
 }
@@ -164,9 +164,10 @@ int attach_interrupt(struct attach *a)
 
 /* ---- what the thread has */
 
-static int has_signal(const struct attach *a)
+/* Whether a signal would be delivered if the thread continued. */
+static int has_signal(const struct attach *a, pid_t thread)
 {
-    char *text = read_of_thread(a, a->thread, "status"), *line = strstr(text, "SigPnd:");
+    char *text = attach_thread_file(a, thread, "status"), *line = strstr(text, "SigPnd:");
     uint64_t own = 0, shared = 0, blocked = 0;
     int n = line ? sscanf(line, "SigPnd: %lx ShdPnd: %lx SigBlk: %lx", &own, &shared, &blocked) : 0;
 
@@ -174,7 +175,15 @@ static int has_signal(const struct attach *a)
     return n != 3 || ((own | shared) & ~blocked);
 }
 
-/* Reads what the thread has; 0 when that is a place of rest. */
+int attach_mend_call(const struct attach *a, pid_t thread, struct user_regs_struct *r)
+{
+    if ((int64_t)r->orig_rax < 0 || (int64_t)r->rax != -EINTR || has_signal(a, thread))
+        return 0;
+    r->rax = (uint64_t)-ERESTARTNOHAND;
+    return 1;
+}
+
+/* Reads the thread's state; 0 if it is at a suitable place. */
 static int look(struct attach *a, int waits)
 {
     struct attach_stopped *s = a->stopped;
@@ -190,12 +199,12 @@ static int look(struct attach *a, int waits)
         ptrace(PTRACE_GETSIGMASK, a->thread, (void *)sizeof s->mask, &s->mask))
         return -1;
     s->xstate_size = area.iov_len;
-    if ((int64_t)s->registers.rax == -EINTR && waits && !has_signal(a))
-        s->registers.rax = (uint64_t)-ERESTARTNOHAND;
+    if (waits)
+        attach_mend_call(a, a->thread, &s->registers);
     return s->xstate_size < XSTATE_MAX ? 0 : -1;
 }
 
-/* From call to call, to the end of one to wait with; or to the inside of one that lasts. */
+/* Follows the thread from call to call, to the end of a waiting one, or into a long one. */
 static int follow(struct attach *a)
 {
     uint64_t until = attach_clock() + FOLLOW_MS * UINT64_C(1000000);
@@ -212,7 +221,7 @@ static int follow(struct attach *a)
     }
 }
 
-/* The thread stands still at a place of rest: 0; or goes on: -1. */
+/* Stops the thread at a suitable place: 0; or resumes it: -1. */
 static int stop_thread(struct attach *a, pid_t thread)
 {
     if (ptrace(PTRACE_SEIZE, thread, NULL, PTRACE_O_TRACESYSGOOD)) {
@@ -229,17 +238,16 @@ static int stop_thread(struct attach *a, pid_t thread)
     return -1;
 }
 
-/* The state letter of a thread's stat. */
-static char state_of(const struct attach *a, pid_t thread)
+char attach_thread_state(const struct attach *a, pid_t thread)
 {
-    char *text = read_of_thread(a, thread, "stat"), *end = strrchr(text, ')');
+    char *text = attach_thread_file(a, thread, "stat"), *end = strrchr(text, ')');
     char state = end && end[1] ? end[2] : 'X';
 
     free(text);
     return state;
 }
 
-/* Each thread once: those that wait first. */
+/* Tries each thread once, waiting ones first. */
 static int try_threads(struct attach *a, int running)
 {
     int fd = openat(a->folder, "task", O_RDONLY | O_DIRECTORY | O_CLOEXEC), done = 0;
@@ -247,7 +255,7 @@ static int try_threads(struct attach *a, int running)
 
     for (struct dirent *entry; !done && folder && (entry = readdir(folder));) {
         pid_t thread = (pid_t)strtol(entry->d_name, NULL, 10);
-        char state = thread > 0 ? state_of(a, thread) : 'X';
+        char state = thread > 0 ? attach_thread_state(a, thread) : 'X';
 
         if (state == 'T')
             attach_fail(a, "process %d is stopped", a->pid);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * changes/restore.c: mvld-restore: takes back what mvld changed, on a machine where nothing else of
- * mvld is left, or where no dynamic program starts.  It is static, and runs no other program.
+ * changes/restore.c: mvld-restore: reverts mvld's changes, on a machine without the rest of mvld,
+ * or where no dynamic program starts.  It is static, and runs no other program.
  */
 #include "tools/changes/cached.h"
 #include "tools/changes/changes.h"

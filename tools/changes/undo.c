@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * changes/undo.c: takes one change back.
+ * changes/undo.c: reverts one change.
  *
- * A program's file holds what it was (interp/record.c), and becomes that again.  Where it was changed
- * since, or stripped of its record, it cannot be the old file any more.  Then at least its interpreter is
- * what it was, so that it starts.
+ * A program's file contains the record to restore it (interp/record.c).  If it was changed since,
+ * or its record was stripped, it cannot be restored.  Then at least its interpreter is, so that it
+ * starts.
  */
 #include "tools/changes/cached.h"
 #include "tools/changes/changes.h"
@@ -132,7 +132,7 @@ const char *change_undo(const char *record, const char *root, const struct chang
     if (!kind)
         return must_print("this version of mvld does not know the change `%s'", c->field[CHANGE_KIND]);
     char *path = must_print("%s%s", root, c->field[CHANGE_PATH]);
-    asides_remove(path); /* of a tool that was killed */
+    asides_remove(path); /* of a killed tool */
     const char *why = kind->undo(path, c);
     free(path);
     if (why && change_stands(root, c))

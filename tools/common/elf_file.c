@@ -29,8 +29,7 @@ static int inside(uint64_t offset, uint64_t size, uint64_t whole)
     return size <= whole && offset <= whole - size;
 }
 
-/* The whole file in memory: a mapping would end in SIGBUS when the file is
- * truncated meanwhile. */
+/* The whole file in memory: a mapping would raise SIGBUS if the file were truncated meanwhile. */
 static int read_whole(struct elf_file *f)
 {
     struct stat st;
@@ -256,14 +255,16 @@ static void add_functions(struct elf_file *f, const Elf64_Shdr *table, const Elf
     for (size_t i = 0; i < n; i++) {
         Elf64_Sym sym;
         memcpy(&sym, f->bytes + table->sh_offset + i * sizeof sym, sizeof sym);
-        if (ELF64_ST_TYPE(sym.st_info) != STT_FUNC || sym.st_shndx == SHN_UNDEF ||
+        int type = ELF64_ST_TYPE(sym.st_info);
+        if ((type != STT_FUNC && type != STT_GNU_IFUNC) || sym.st_shndx == SHN_UNDEF ||
             sym.st_name >= strings->sh_size)
             continue;
         const char *name = (const char *)f->bytes + strings->sh_offset + sym.st_name;
         if (!memchr(name, 0, strings->sh_size - sym.st_name))
             continue;
         f->functions[f->n_functions++] =
-            (struct elf_symbol){.address = sym.st_value, .size = sym.st_size, .name = name};
+            (struct elf_symbol){.address = sym.st_value, .size = sym.st_size, .name = name,
+                                  .is_ifunc = type == STT_GNU_IFUNC};
     }
 }
 
@@ -308,7 +309,7 @@ int elf_notes(struct elf_file *f, const char *name, uint32_t type,
         const Elf64_Phdr *p = &f->phdr[i];
         if (p->p_type != PT_NOTE)
             continue;
-        /* Padding is 8 bytes only in segments that say so (GNU properties). */
+        /* Padding is 8 bytes only in segments with that alignment (GNU properties). */
         uint64_t align = p->p_align == 8 ? 8 : 4;
         for (uint64_t at = 0; p->p_filesz - at >= sizeof(Elf64_Nhdr);) {
             Elf64_Nhdr note;

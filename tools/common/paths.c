@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* `relative` to the folder above that of this command, when it exists there. */
+/* `relative` to the folder above this command's, if it exists there. */
 static const char *beside(const char *relative)
 {
     char *self = realpath("/proc/self/exe", NULL), *slash, *path = NULL;

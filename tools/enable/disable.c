@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * enable/disable.c: `mvld disable` takes back what the record of changes has of a program, and removes its
+ * enable/disable.c: `mvld disable`: reverts all recorded changes of a program, and removes its
  * snapshots.
  */
 #include "tools/changes/cached.h"
@@ -35,7 +35,7 @@ static int take_back(const char *record, const struct change *c)
     return why ? TOOL_FAILED : TOOL_OK;
 }
 
-/* With NULL all; how many rows there were. */
+/* With NULL for all programs; returns the number of rows. */
 static size_t disable(const char *record, const struct changes *rows, const char *program, int *status)
 {
     size_t n = 0;
@@ -53,7 +53,7 @@ static size_t disable(const char *record, const struct changes *rows, const char
     return n;
 }
 
-/* Of one that is gone only its rows tell. */
+/* For a missing program only its rows tell. */
 static const char *recorded_program(const struct changes *rows, const char *name, const char *found)
 {
     for (size_t i = 0; i < rows->n; i++) {

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * enable/status.c: `mvld status` says what is in force.  Whether a snapshot is applied is tried, by a start that
- * ends before the program's first constructor (`mvld build --check`).
+ * enable/status.c: `mvld status`: reports which programs start under mvld.  Whether a snapshot is
+ * applied is tried by a start that ends before the program's first constructor (`mvld build
+ * --check`).
  */
+#include "tools/attach/which.h"
 #include "tools/cache/items.h"
 #include "tools/common/tools.h"
 #include "tools/enable/enable.h"
@@ -30,9 +32,9 @@ static const char status_usage[] =
 /* ---- a program ------------------------------------------------------------------------ */
 
 struct state {
-    char *why, *remedy; /* what is not as it should be, and what mends it; or NULL */
-    char *snapshot;     /* the folder of the one that is applied, or NULL */
-    uint64_t code, size; /* bytes of code in it, and on the disk */
+    char *why, *remedy; /* the problem, and the command that solves it; or NULL */
+    char *snapshot;     /* the folder of the applied one, or NULL */
+    uint64_t code, size; /* bytes of code in it, and on disk */
 };
 
 static void state_free(struct state *s)
@@ -46,7 +48,7 @@ static void measure(struct state *s)
 {
     struct cache_items items = {0};
     struct cached c;
-    cached_open(&c, s->snapshot, 0, 0);
+    cached_open(&c, s->snapshot, 0);
     for (uint32_t i = 0; c.state <= CACHE_STALE && i < c.file.view.header->n_texts; i++)
         s->code += c.file.view.texts[i].size;
     if (c.state == CACHE_STALE)
@@ -60,7 +62,7 @@ static void measure(struct state *s)
     free(folder);
 }
 
-/* The last line, which is the loader's, without its beginning. */
+/* The loader's last line, without its prefix. */
 static char *reason(const char *said)
 {
     static const char start[] = "mvld: no snapshot: ";
@@ -113,7 +115,7 @@ int enable_is_stale(const char *program)
 
 /* ---- the list -------------------------------------------------------------------------- */
 
-/* `c` is NULL of a program that is in no record. */
+/* `c` is NULL for a program that is in no record. */
 static void print_json(struct json *j, const char *program, const struct change *c, const struct state *s)
 {
     const struct way *way = c ? way_of(c) : NULL;
@@ -157,7 +159,7 @@ static int report(const struct change *c, struct json *j)
     return status;
 }
 
-/* A snapshot of a program that is in no record, and that no start takes or that is stale. */
+/* Reports a snapshot of a program that is in no record, if no start uses it or it is stale. */
 static void report_other(const struct cached *c, struct json *j)
 {
     const char *program = c->file.map ? c->file.view.names + c->file.view.objects[0].name : c->path;
@@ -174,7 +176,7 @@ static void report_others(const struct changes *rows, struct json *j)
     cache_snapshots_add(&items);
     for (size_t i = 0; i < items.n; i++) {
         struct cached c;
-        cached_open(&c, items.at[i].path, 0, 0);
+        cached_open(&c, items.at[i].path, 0);
         if (c.state != CACHE_GOOD && !(c.file.map && changes_next(rows, NULL, c.file.view.names + c.file.view.objects[0].name)))
             report_other(&c, j);
         cached_close(&c);
@@ -234,19 +236,14 @@ int tool_status(int argc, char **argv)
     static const struct option options[] = {{"json", no_argument, NULL, 'j'}, {"help", no_argument, NULL, 'h'}, {0}};
     struct json j = {.to = stdout};
     int json = 0, status = TOOL_OK, c;
-    pid_t *pids = NULL;
-    size_t n_pids = 0;
-    char *end;
+    struct processes processes = {0};
 
     while ((c = getopt_long(argc, argv, "p:h", options, NULL)) != -1) {
         switch (c) {
         case 'p':
-            pids = must_grow(pids, n_pids + 1, sizeof *pids);
-            pids[n_pids++] = (pid_t)strtol(optarg, &end, 10);
-            if (!*end && pids[n_pids - 1] > 0)
-                break;
-            complain("status", "no process has the number %s", optarg);
-            return TOOL_USAGE;
+            if (processes_add(&processes, "status", optarg))
+                return TOOL_USAGE;
+            break;
         case 'j': json = 1; break;
         case 'h': fputs(status_usage, stdout); return TOOL_OK;
         default: return TOOL_USAGE;
@@ -254,12 +251,12 @@ int tool_status(int argc, char **argv)
     }
     if (json)
         json_begin(&j, NULL, '[');
-    for (size_t i = 0; i < n_pids; i++)
-        status |= status_of_process(pids[i], json ? &j : NULL);
-    if (!n_pids)
+    for (size_t i = 0; i < processes.n; i++)
+        status |= status_of_process(processes.pid[i], json ? &j : NULL);
+    if (!processes.n)
         status = status_of_programs(argv + optind, argc - optind, json ? &j : NULL);
     if (json)
         json_end(&j, ']');
-    free(pids);
+    free(processes.pid);
     return status;
 }

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * enable/unit.c: a drop-in for one unit of systemd's: where its processes look for the machine's ld.so, they find
- * ours, and ours finds the machine's at a place of its own (loader/host/host.c).  systemd mounts both in the unit's
- * own mount namespace, so no file is changed, and nobody else sees it.
+ * enable/unit.c: a drop-in for one systemd unit: its processes find our loader at the path of the
+ * machine's ld.so, and ours finds the machine's at another path (loader/host/host.c).  systemd
+ * mounts both in the unit's own mount namespace, so no file is changed, and nothing else is
+ * affected.
  *
- * The second one's place lies on a tmpfs of the unit's own.  A package's file would not do: a mount goes, in all
- * namespaces, when the file under it is replaced or removed, and what a running unit executes would find no ld.so
- * after an upgrade of mvld.
+ * The second mount point is on a tmpfs of the unit.  A package's file would not do: a mount is
+ * removed, in all namespaces, when the file under it is replaced or removed, and programs that a
+ * running unit executes would find no ld.so after an upgrade of mvld.
  *
- * A mount whose source is gone is left out ("-"): without mvld the unit starts plainly.
+ * A mount without a source is skipped ("-"): without mvld the unit starts plainly.
  */
 #include "tools/common/paths.h"
 #include "tools/common/tools.h"
@@ -34,7 +35,7 @@ static const char *const folders[] = {
     UNITS, "/run/systemd/system", "/usr/local/lib/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system",
 };
 
-/* In this order: who is mounted second hides the first one's source. */
+/* In this order: the second mount hides the first one's source. */
 struct bind {
     const char *source, *place;
 };

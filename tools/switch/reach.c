@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * reach.c: see reach.h.  A program that was built with the plugin and has no library gets one, by dlopen.
+ * reach.c: see reach.h.  If a program that was built with the plugin has no library, it gets one by
+ * dlopen.
  */
 #include "tools/switch/reach.h"
 #include "tools/common/elf_file.h"
@@ -22,7 +23,7 @@ static int is_there(void *cookie, uint64_t desc, uint32_t size)
     return 1;
 }
 
-/* Has some object switches?  And which one has the library linked in? */
+/* Whether some object has switches, and which one contains the library. */
 static int look_through(struct reach *r)
 {
     int found = 0;
@@ -62,27 +63,16 @@ int reach_open(struct reach *r, pid_t pid)
     return 0;
 }
 
-/* As though the program had opened it where the thread waits.  errno is the thread's own again. */
+/* Opens the library as if the program had called dlopen where the thread waits.  The thread's errno
+ * is restored. */
 static int bring_library(struct reach *r)
 {
     struct attach *a = r->attach;
-    const struct attach_object *libc = attach_named(a, "libc.so"), *object;
-    uint64_t open = libc ? attach_function(a, libc, "dlopen") : 0;
-    uint64_t place = libc ? attach_function(a, libc, "__errno_location") : 0;
-    uint64_t path, handle = 0, where = 0;
-    int number = 0;
+    const struct attach_object *object;
+    uint64_t handle;
 
-    if (!open && (object = attach_named(a, "libdl.so")))
-        open = attach_function(a, object, "dlopen");
-    if (!open)
-        return attach_fail(a, "process %d has no dlopen(3), by which libmultiverse could come", a->pid);
-    path = attach_put(a, path_library(), strlen(path_library()) + 1);
-    if (!path || attach_call(a, place, NULL, 0, &where) || attach_read(a, where, &number, sizeof number) ||
-        attach_call(a, open, (uint64_t[]){path, RTLD_NOW | RTLD_GLOBAL}, 2, &handle) ||
-        attach_write(a, where, &number, sizeof number))
+    if (attach_open_library(a, path_library(), RTLD_NOW | RTLD_GLOBAL, &handle))
         return -1;
-    if (!handle)
-        return attach_fail(a, "process %d: %s could not be opened there", a->pid, path_library());
     for (size_t i = 0; i < a->n_objects; i++)
         free(a->objects[i].name);
     a->n_objects = 0;
@@ -108,7 +98,7 @@ char *reach_ask(struct reach *r, const char *request)
     answer = attach_room(a, &size);
     if (!question || attach_call(a, r->function, (uint64_t[]){question, answer, size}, 3, &result))
         return NULL;
-    do { /* up to its NUL, page by page: what lies behind may be no memory yet */
+    do { /* up to the NUL, page by page: the memory behind it may not be mapped */
         n = 4096 - (answer + used) % 4096;
         text = must_grow(text, used + n + 1, 1);
         if (attach_read(a, answer + used, text + used, n))

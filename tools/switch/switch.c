@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * switch.c: `mvld switch` lists and changes the switches of processes that run.
+ * switch.c: `mvld switch`: lists and changes the switches of running processes.
  */
+#include "tools/attach/which.h"
 #include "tools/common/tools.h"
 #include "tools/run/program.h"
 #include "tools/switch/answer.h"
@@ -9,7 +10,6 @@
 
 #include "mvld/descriptor.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fnmatch.h>
 #include <getopt.h>
@@ -53,7 +53,7 @@ static int explain(const struct reach *r)
 
 /* ---- which switches */
 
-/* Does NAME, of `length` bytes, mean this switch? */
+/* Whether NAME, of `length` bytes, means this switch. */
 static int is_meant(const struct live_switch *s, const char *name, size_t length)
 {
     char *pattern = must_print("%.*s", (int)length, name), *at = strrchr(pattern, '@'), *end;
@@ -84,7 +84,7 @@ static int is_pattern(const char *name, size_t length)
     return 0;
 }
 
-/* Adds " ADDRESS=VALUE" for one NAME=VALUE.  0, or -1 when it is said what is wrong. */
+/* Adds " ADDRESS=VALUE" for one NAME=VALUE.  0, or -1 after an error message. */
 static int add_change(struct reach *r, const struct answer *a, const char *name, char **text)
 {
     const char *equals = strchr(name, '=');
@@ -238,7 +238,8 @@ static void told(const struct request *q, struct json *j, const struct attach *t
     json_end(j, '}');
 }
 
-/* The names are looked up while the thread stands: what is found then is what is changed.  The answer, or NULL. */
+/* Looks up the names while the thread is stopped, so that the switches found are those changed.
+ * Returns the answer, or NULL. */
 static char *change(struct reach *r, const struct request *q)
 {
     char *text = must_print("%s", q->action), *said = NULL;
@@ -290,41 +291,29 @@ static int visit(pid_t pid, const struct request *q, struct json *j)
 
 /* ---- which processes */
 
-static int runs(const char *pid, const char *file)
+static int runs(int folder, const char *pid, const void *file)
 {
     char link[64], path[4096];
     ssize_t n;
 
-    snprintf(link, sizeof link, "/proc/%s/exe", pid);
-    n = readlink(link, path, sizeof path - 1);
+    snprintf(link, sizeof link, "%s/exe", pid);
+    n = readlinkat(folder, link, path, sizeof path - 1);
     path[n > 0 ? n : 0] = 0;
     return !strcmp(path, file);
 }
 
-static int add_all(const char *program, pid_t **pids, size_t *n)
+static int add_all(const char *program, struct processes *processes)
 {
     char *found = program_find(program), *file = found ? realpath(found, NULL) : NULL;
-    DIR *folder = opendir("/proc");
-    size_t before = *n;
+    size_t n = file ? processes_all(processes, runs, file) : 0;
 
-    free(found);
-    if (!file || !folder) {
+    if (!file)
         complain("switch", "%s: %s", program, strerror(errno));
-        return -1;
-    }
-    for (struct dirent *e; (e = readdir(folder));) {
-        pid_t pid = (pid_t)strtol(e->d_name, NULL, 10);
-
-        if (pid > 0 && pid != getpid() && runs(e->d_name, file)) {
-            *pids = must_grow(*pids, *n + 1, sizeof **pids);
-            (*pids)[(*n)++] = pid;
-        }
-    }
-    closedir(folder);
-    if (*n == before)
+    else if (!n)
         complain("switch", "%s: no process runs it", file);
+    free(found);
     free(file);
-    return *n == before ? -1 : 0;
+    return n ? 0 : -1;
 }
 
 static int wrong_usage(const char *why, const char *what)
@@ -333,15 +322,15 @@ static int wrong_usage(const char *why, const char *what)
     return TOOL_USAGE;
 }
 
-static int visit_all(const pid_t *pids, size_t n, const struct request *q)
+static int visit_all(const struct processes *processes, const struct request *q)
 {
     struct json j = {.to = stdout};
     int status = TOOL_OK;
 
     if (q->json)
         json_begin(&j, NULL, '[');
-    for (size_t i = 0; i < n; i++)
-        status |= visit(pids[i], q, q->json ? &j : NULL);
+    for (size_t i = 0; i < processes->n; i++)
+        status |= visit(processes->pid[i], q, q->json ? &j : NULL);
     if (q->json)
         json_end(&j, ']');
     return status;
@@ -353,21 +342,18 @@ int tool_switch(int argc, char **argv)
         {"revert", no_argument, NULL, 'r'}, {"keep", no_argument, NULL, 'k'}, {"json", no_argument, NULL, 'j'},
         {"help", no_argument, NULL, 'h'}, {0}};
     struct request q = {.action = NULL};
-    size_t n = 0, n_values = 0;
-    pid_t *pids = NULL;
-    char *end;
+    struct processes processes = {0};
+    size_t n_values = 0;
     int c, status;
 
     while ((c = getopt_long(argc, argv, "p:h", options, NULL)) != -1) {
         switch (c) {
         case 'p':
-            pids = must_grow(pids, n + 1, sizeof *pids);
-            pids[n++] = (pid_t)strtol(optarg, &end, 10);
-            if (*end || pids[n - 1] <= 0)
-                return wrong_usage("no process has the number ", optarg);
+            if (processes_add(&processes, "switch", optarg))
+                return TOOL_USAGE;
             break;
         case 'a':
-            if (add_all(optarg, &pids, &n))
+            if (add_all(optarg, &processes))
                 return TOOL_FAILED;
             break;
         case 'c': q.action = "commit"; break;
@@ -383,14 +369,14 @@ int tool_switch(int argc, char **argv)
     for (size_t i = 0; i < q.n_names; i++)
         n_values += strchr(q.names[i], '=') != NULL;
     q.is_change = q.action || n_values;
-    if (!n)
+    if (!processes.n)
         return wrong_usage("say which process: -p PID or --all PROGRAM", "");
     if (q.is_change && n_values != q.n_names)
         return wrong_usage("each name needs a value: NAME=VALUE", "");
     if (q.action && !strcmp(q.action, "keep") && !n_values)
         return wrong_usage("--keep needs NAME=VALUE", "");
     q.action = q.action ? q.action : "commit";
-    status = visit_all(pids, n, &q);
-    free(pids);
+    status = visit_all(&processes, &q);
+    free(processes.pid);
     return status;
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * operations.c: what libmultiverse calls, through interface.h.
+ * operations.c: the functions of interface.h, called by libmultiverse.
  */
 #include "passes/multiverse/engine/engine.h"
 
-/* An object that is known and has no descriptors will not be looked at, unless the
- * list must be made anew because something was closed. */
+/* A known object without descriptors is not looked at, unless the list must be rebuilt because
+ * something was closed. */
 static int is_needed(struct mv_engine *engine, const struct mv_pin *pin, int anew)
 {
     size_t n = engine->api->object_count(engine->image);
@@ -58,8 +58,8 @@ static void report_refusals(struct mv_engine *engine)
     }
 }
 
-/* From here on the patch engine may keep what it else asks for every time.  Objects that
- * come and go do not count: that is no wish of the program. */
+/* Counts operations of the program.  After MV_OFTEN the patch engine may cache what it otherwise
+ * queries each time.  Objects that come and go do not count. */
 static void count_operation(struct mv_engine *engine)
 {
     if (engine->n_asked == MV_OFTEN || ++engine->n_asked < MV_OFTEN)
@@ -70,15 +70,18 @@ static void count_operation(struct mv_engine *engine)
 static int op_apply(struct mv_engine *engine, enum mv_action action, enum mv_scope scope,
                     void *what, struct mv_reply *reply)
 {
-    int result = mv_enter(engine, reply);
+    int result;
 
+    if (reply)
+        mv_report_clear(reply);
+    result = mv_enter(engine, reply);
     if (result)
         return result;
     count_operation(engine);
     if (reply) {
         reply->operation = engine->operation;
         reply->missed = 0;
-        memset(&reply->status, 0, sizeof reply->status); /* without what came just now */
+        memset(&reply->status, 0, sizeof reply->status); /* without objects that just came */
     }
     result = mv_apply(engine, action, scope, (uintptr_t)what);
     if (scope == MV_ALL && action == MV_COMMIT)
@@ -221,7 +224,7 @@ static int op_missed(struct mv_engine *engine, uint64_t operation,
             if (!point->missed || point->missed > operation)
                 continue;
             point->missed = 0;
-            if (point->outcome < MULTIVERSE_GENERIC) /* another operation tried again */
+            if (point->outcome < MULTIVERSE_GENERIC) /* another operation retried it */
                 continue;
             fill_fn(point);
             out[n++] = &point->info;
@@ -262,6 +265,62 @@ static int op_each(struct mv_engine *engine, void (*visit)(void *cookie, const s
     return result;
 }
 
+/* Of an inline call all of the function that has it, for where an arm ends nobody knows.  Not what a function pointer
+ * led to: that is code like any other. */
+static void visit_old(const struct mv_point *p, void (*visit)(void *cookie, const struct mv_old *), void *cookie)
+{
+    const struct multiverse_variant *v = mv_variants(p);
+    const struct mvld_object *object = p->unit->object;
+
+    if (p->is_inline) {
+        visit(cookie, &(struct mv_old){object, p->pad, 0, 0});
+        return;
+    }
+    if (p->target)
+        visit(cookie, &(struct mv_old){object, p->body, p->target, 0});
+    for (size_t i = 0; i < p->record->n_variants; i++)
+        if (mv_distance(&v[i].body) != p->target)
+            visit(cookie, &(struct mv_old){object, mv_distance(&v[i].body), p->target, v[i].body_size});
+}
+
+static int op_each_old(struct mv_engine *engine, void (*visit)(void *cookie, const struct mv_old *), void *cookie,
+                       uint64_t *operation, struct mv_reply *reply)
+{
+    int result = mv_enter(engine, reply);
+
+    if (result)
+        return result;
+    *operation = engine->operation;
+    for (struct mv_unit *u = engine->units; !result && u; u = u->next)
+        for (size_t i = 0; !u->closing && !result && i < u->n_points; i++) {
+            const struct mv_point *p = &u->points[i];
+
+            if (!p->left || mv_is_constant(p) || p->record->flags & MULTIVERSE_FUNCTION_POINTER)
+                continue;
+            if (p->dirty)
+                result = mv_fail(engine, EBUSY, "a call of %s could not be changed, and may lead to what it replaces",
+                                 p->name ? p->name : "");
+            else
+                visit_old(p, visit, cookie);
+        }
+    mv_unlock(engine);
+    return result;
+}
+
+static int op_old_is_left(struct mv_engine *engine, uint64_t operation, struct mv_reply *reply)
+{
+    int result = mv_lock(engine, reply);
+
+    if (result)
+        return result;
+    for (struct mv_unit *u = engine->units; u; u = u->next)
+        for (size_t i = 0; i < u->n_points; i++)
+            if (u->points[i].left <= operation)
+                u->points[i].left = 0;
+    mv_unlock(engine);
+    return 0;
+}
+
 static void op_fork_begin(struct mv_engine *engine)
 {
     /* -EDEADLK: fork from a handler inside an operation; the child repairs. */
@@ -275,7 +334,7 @@ static void op_fork_end(struct mv_engine *engine, int in_child)
     engine->forking = 0;
     engine->reply = NULL;
     if (in_child)
-        engine->lock.word = 0; /* its owner's number is the parent's */
+        engine->lock.word = 0; /* its owner has the parent's number */
     else
         mv_unlock(engine);
 }
@@ -292,6 +351,23 @@ const struct mv_ops mv_ops = {
     .info_fn = op_info_fn,
     .missed = op_missed,
     .each = op_each,
+    .each_old = op_each_old,
+    .old_is_left = op_old_is_left,
     .fork_begin = op_fork_begin,
     .fork_end = op_fork_end,
 };
+
+int mv_create(struct mvld_image *image, const struct mvld_api *api, const struct rimf_sys *sys,
+              struct mv_engine **out)
+{
+    struct mv_engine *engine = api->alloc(image, sizeof *engine);
+
+    if (!engine)
+        return api->fail(image, ENOMEM, "multiverse: out of memory");
+    engine->ops = &mv_ops;
+    engine->api = api;
+    engine->image = image;
+    engine->sys = sys;
+    *out = engine;
+    return 0;
+}

@@ -88,6 +88,45 @@ static void check_samples(void)
     }
 }
 
+/* What a jump may take the place of, though it runs nowhere any more; skip: bytes in front of the jump, or -1. */
+static const struct over {
+    const char *what, *code;
+    size_t size;
+    int skip;
+} overs[] = {
+#define O(what, code, skip) {what, code, sizeof code - 1, skip}
+    O("a branch", "\x48\x85\xff\x74\x01\xc3\xc3", 0),
+    O("an early end", "\x31\xc0\xc3\x90\x90\x90", 0),
+    O("behind endbr64", "\xf3\x0f\x1e\xfa\x48\x85\xff\x74\x01\xc3\xc3", 4),
+    O("a jump", "\xe9\x00\x00\x00\x00\xc3", 0),
+    O("a call that returns behind", "\x53\xe8\x00\x00\x00\x00\xc3", 0),
+    O("a branch to the jump", "\x41\x55\x41\x54\x55\x75\xf9\xc3", 0),
+    O("a branch behind the jump, in the last instruction", "\x48\x83\x3d\x00\x01\x00\x00\x00\xeb\xfc\xc3", 0),
+    O("too short", "\x31\xc0\xc3", -1),
+    O("too short behind endbr64", "\xf3\x0f\x1e\xfa\x31\xc0\xc3", -1),
+    O("a call that returns inside", "\x53\xff\xd0\x5b\xc3\x90", -1),
+    O("a system call, which may be made again", "\xb0\x27\x90\x0f\x05\xc3", -1),
+    O("a system call at the end", "\xb0\x27\x90\x90\x0f\x05\xc3", -1),
+    O("a branch into what moves", "\x41\x55\x41\x54\x55\x75\xfb\xc3", -1),
+    O("itself as data", "\x48\x8b\x05\xf9\xff\xff\xff\xc3", -1),
+    O("no instruction later", "\x53\x53\x53\x53\x53\x06\xc3", -1),
+};
+
+static void check_over(void)
+{
+    for (size_t i = 0; i < sizeof overs / sizeof *overs; i++) {
+        const struct over *o = &overs[i];
+        uint8_t *code = memcpy(malloc(o->size), o->code, o->size);
+        struct displaced d;
+        const char *why = NULL;
+        int err = displace_over(code, o->size, START, &d, &why);
+
+        CHECK(!!err == (o->skip < 0), "(%s: %d %s)", o->what, err, why ? why : "");
+        CHECK(err ? why != NULL : d.skip == o->skip, "(%s)", o->what);
+        free(code);
+    }
+}
+
 static void check_jump(void)
 {
     uint8_t jump[DISPLACE_JUMP];
@@ -237,6 +276,7 @@ int main(int argc, char **argv)
     uintptr_t here = (uintptr_t)fn_data & ~4095ul;
 
     check_samples();
+    check_over();
     check_jump();
     for (int i = 1; i < argc; i++)
         check_library(argv[i]);

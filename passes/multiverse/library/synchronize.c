@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * synchronize.c: until no thread can be inside code that commits replaced.
+ *
+ * Nobody enters that code any more.  So each thread must be seen outside of it once: its program counter, and each word
+ * of its stack that could be a return address.
+ *
+ *   - A thread that waits in the kernel tells where in /proc.  When it has not run since, its stack was looked
+ *     at while it stood still.
+ *   - A thread that is never met there is stopped for a moment by a child of ours, with ptrace(2): a thread
+ *     cannot do that to its own process.  The child shares our memory and ends before we go on.
+ *
+ * A signal's handler may run on a stack of its own: where it goes back to is in its frame, which begins with
+ * the address of the code that does so, and then the other stack is looked at, too.
+ */
+#include <dirent.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/user.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include "passes/multiverse/library/library.h"
+
+#define STACKS 8              /* of one thread */
+#define HELPER_STACK 65536
+#define RESTART_NO_HANDLER 514 /* the kernel's: again, unless a handler runs */
+
+struct looking {
+    struct mv_ranges old;
+    uintptr_t restorers[4]; /* where signals' handlers return to */
+    size_t n_restorers;
+    char *maps;
+    int memory; /* /proc/self/mem: what is unmapped meanwhile is an error, and no crash */
+    struct seen {
+        pid_t thread; /* 0: was seen outside */
+        int runs;     /* as far as /proc says */
+    } *threads;
+    size_t n, left;
+    int may_stop;
+    char helper_stack[HELPER_STACK];
+};
+
+/* ---- where a thread stands ------------------------------------------------------------------------------------- */
+
+static int is_old(const struct looking *l, uintptr_t address)
+{
+    for (size_t i = 0; i < l->old.n; i++)
+        if (address - l->old.at[i].start < l->old.at[i].size)
+            return 1;
+    return 0;
+}
+
+static int is_restorer(const struct looking *l, uintptr_t address)
+{
+    for (size_t i = 0; i < l->n_restorers; i++)
+        if (l->restorers[i] == address)
+            return 1;
+    return 0;
+}
+
+/* The end of the mapping that has the address, or 0. */
+static uintptr_t mapping_end(const struct looking *l, uintptr_t address)
+{
+    for (const char *line = l->maps; line && *line; line = strchr(line, '\n'), line += line != NULL) {
+        char *rest;
+        uintptr_t start = strtoul(line, &rest, 16), end = strtoul(rest + 1, NULL, 16);
+
+        if (address >= start && address < end)
+            return end;
+    }
+    return 0;
+}
+
+static uintptr_t interrupted(const struct looking *l, uintptr_t context, int number)
+{
+    uintptr_t value = 0;
+
+    if (pread(l->memory, &value, sizeof value,
+              (off_t)(context + offsetof(ucontext_t, uc_mcontext.gregs) + (size_t)number * sizeof value)) != sizeof value)
+        return 0;
+    return value;
+}
+
+/* 1: something of it is old code's, or it cannot be read. */
+static int stands(const struct looking *l, uintptr_t pc, uintptr_t sp)
+{
+    uintptr_t ends[STACKS], words[512];
+
+    if (is_old(l, pc))
+        return 1;
+    for (size_t n = 0; sp; n++) {
+        uintptr_t at = sp & ~(uintptr_t)7, end = mapping_end(l, sp);
+
+        sp = 0;
+        for (size_t i = 0; i < n; i++)
+            if (ends[i] == end)
+                return 0; /* was looked at from a lower place */
+        if (!end || n == STACKS)
+            return 1;
+        ends[n] = end;
+        for (ssize_t got; at < end; at += (uintptr_t)got) {
+            got = pread(l->memory, words, end - at < sizeof words ? end - at : sizeof words, (off_t)at);
+            if (got < 8)
+                return 1;
+            got &= ~7;
+            for (ssize_t i = 0; i < got / 8; i++) {
+                if (is_old(l, words[i]))
+                    return 1;
+                if (is_restorer(l, words[i])) {
+                    uintptr_t context = at + 8 * (uintptr_t)i + 8, other = interrupted(l, context, REG_RSP);
+
+                    if (is_old(l, interrupted(l, context, REG_RIP)))
+                        return 1;
+                    if (other && mapping_end(l, other) != end)
+                        sp = other;
+                }
+            }
+        }
+    }
+    return 0;
+}
+
+/* ---- threads that wait in the kernel -------------------------------------------------------------------------- */
+
+static char *read_file(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    char *text = NULL;
+    size_t used = 0;
+    ssize_t n = fd < 0 ? -1 : 1;
+
+    while (n > 0) {
+        char *longer = realloc(text, used + 4097);
+
+        if (!longer)
+            break;
+        text = longer;
+        n = read(fd, text + used, 4096);
+        used += n > 0 ? (size_t)n : 0;
+        text[used] = 0;
+    }
+    if (fd >= 0)
+        close(fd);
+    if (!n)
+        return text;
+    free(text);
+    return NULL;
+}
+
+struct waiting {
+    uintptr_t pc, sp;
+    unsigned long ran; /* how often it began to */
+};
+
+/* 0; 1: it runs; -1: it has ended. */
+static int read_thread(pid_t thread, struct waiting *w)
+{
+    char path[64], text[256], *status, *line;
+    ssize_t n = -1;
+    int fd;
+
+    snprintf(path, sizeof path, "/proc/self/task/%d/status", thread);
+    status = read_file(path);
+    line = status ? strstr(status, "voluntary_ctxt_switches:") : NULL;
+    w->ran = line ? strtoul(line + 24, NULL, 10) : 0;
+    line = line ? strstr(line, "nonvoluntary_ctxt_switches:") : NULL;
+    w->ran += line ? strtoul(line + 27, NULL, 10) : 0;
+    free(status);
+    if (!line)
+        return -1;
+    snprintf(path, sizeof path, "/proc/self/task/%d/syscall", thread);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd >= 0) {
+        n = read(fd, text, sizeof text - 1);
+        close(fd);
+    }
+    text[n > 0 ? n : 0] = 0;
+    line = strrchr(text, ' '); /* … stack pointer, program counter */
+    if (!line || text[0] == 'r')
+        return 1;
+    w->pc = strtoul(line, NULL, 16);
+    *line = 0;
+    line = strrchr(text, ' ');
+    w->sp = line ? strtoul(line, NULL, 16) : 0;
+    return line ? 0 : 1;
+}
+
+static int is_outside(const struct looking *l, struct seen *s)
+{
+    struct waiting before, after;
+    int state = read_thread(s->thread, &before);
+
+    s->runs = state > 0;
+    if (state)
+        return state < 0;
+    if (stands(l, before.pc, before.sp))
+        return 0;
+    state = read_thread(s->thread, &after);
+    s->runs = state > 0 || (!state && (after.pc != before.pc || after.sp != before.sp || after.ran != before.ran));
+    return !s->runs;
+}
+
+/* ---- threads that run -------------------------------------------------------------------------------------------- */
+
+static int look_stopped(const struct looking *l, pid_t thread)
+{
+    struct user_regs_struct r;
+    int status, outside = 0, signal;
+
+    if (ptrace(PTRACE_SEIZE, thread, NULL, NULL))
+        return 0;
+    if (ptrace(PTRACE_INTERRUPT, thread, NULL, NULL) || waitpid(thread, &status, __WALL) != thread || !WIFSTOPPED(status))
+        return 0;
+    signal = status >> 16 ? 0 : WSTOPSIG(status);
+    if (!ptrace(PTRACE_GETREGS, thread, NULL, &r)) {
+        outside = !stands(l, r.rip, r.rsp);
+        if (!signal && (long)r.orig_rax >= 0 && (long)r.rax == -EINTR) { /* as no stop of ours would make it */
+            r.rax = (unsigned long)-RESTART_NO_HANDLER;
+            ptrace(PTRACE_SETREGS, thread, NULL, &r);
+        }
+    }
+    ptrace(PTRACE_DETACH, thread, NULL, signal);
+    return outside;
+}
+
+/* In the child, which has all of our memory, while the thread that made it waits. */
+static int stop_threads(void *looking)
+{
+    struct looking *l = looking;
+
+    for (size_t i = 0; i < l->n; i++)
+        if (l->threads[i].thread && l->threads[i].runs && look_stopped(l, l->threads[i].thread)) {
+            l->threads[i].thread = 0;
+            l->left--;
+        }
+    return 0;
+}
+
+static void use_child(struct looking *l)
+{
+    sigset_t all, before;
+    pid_t child;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before); /* a handler would run twice */
+    child = clone(stop_threads, l->helper_stack + sizeof l->helper_stack, CLONE_VM | CLONE_VFORK | CLONE_FILES, l);
+    if (child > 0)
+        while (waitpid(child, NULL, __WALL) < 0 && errno == EINTR)
+            ;
+    else
+        l->may_stop = 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+/* ---- */
+
+static void find_restorers(struct looking *l)
+{
+    struct { void *handler; unsigned long flags; uintptr_t restorer; uint64_t mask; } action;
+
+    for (int signal = 1; signal <= 64 && l->n_restorers < sizeof l->restorers / sizeof *l->restorers; signal++)
+        if (!syscall(SYS_rt_sigaction, signal, NULL, &action, sizeof action.mask) && (uintptr_t)action.handler > 1 &&
+            action.restorer && !is_restorer(l, action.restorer))
+            l->restorers[l->n_restorers++] = action.restorer;
+}
+
+/* 0, or errno. */
+static int list_threads(struct looking *l)
+{
+    DIR *folder = opendir("/proc/self/task");
+    pid_t self = (pid_t)syscall(SYS_gettid);
+
+    if (!folder)
+        return errno;
+    for (struct dirent *e; (e = readdir(folder));) {
+        pid_t thread = (pid_t)strtol(e->d_name, NULL, 10);
+        struct seen *longer;
+
+        if (thread <= 0 || thread == self)
+            continue;
+        longer = realloc(l->threads, (l->n + 1) * sizeof *longer);
+        if (!longer) {
+            closedir(folder);
+            return ENOMEM;
+        }
+        l->threads = longer;
+        l->threads[l->n++] = (struct seen){.thread = thread};
+    }
+    closedir(folder);
+    l->left = l->n;
+    return 0;
+}
+
+static void look_round(struct looking *l)
+{
+    for (size_t i = 0; i < l->n; i++)
+        if (l->threads[i].thread && is_outside(l, &l->threads[i])) {
+            l->threads[i].thread = 0;
+            l->left--;
+        }
+}
+
+/* A filter may end who calls ptrace(2). */
+static int is_filtered(void)
+{
+    char *status = read_file("/proc/self/status"), *line = status ? strstr(status, "Seccomp:") : NULL;
+    int filtered = !line || strtol(line + 8, NULL, 10) != 0;
+
+    free(status);
+    return filtered;
+}
+
+static int look_until(struct looking *l, unsigned milliseconds)
+{
+    struct timespec now, nap = {0, 500000};
+    uint64_t until, round = 0;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    until = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000 + milliseconds;
+    for (;;) {
+        free(l->maps);
+        l->maps = read_file("/proc/self/maps");
+        if (!l->maps)
+            return EPERM;
+        look_round(l);
+        if (l->left && l->may_stop && round++)
+            use_child(l);
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        if (!l->left || (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000 >= until)
+            return l->left ? EAGAIN : 0;
+        nanosleep(&nap, NULL);
+    }
+}
+
+/* 0, or errno. */
+static int look(struct looking *l, unsigned milliseconds)
+{
+    int error;
+
+    l->memory = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
+    l->maps = read_file("/proc/self/maps");
+    if (l->memory < 0 || !l->maps)
+        return EPERM;
+    find_restorers(l);
+    if (stands(l, 0, (uintptr_t)__builtin_frame_address(0)))
+        return EDEADLK;
+    error = list_threads(l);
+    l->may_stop = !is_filtered();
+    return error ? error : look_until(l, milliseconds);
+}
+
+int multiverse_synchronize(unsigned milliseconds)
+{
+    struct looking *l = calloc(1, sizeof *l);
+    uint64_t operation = 0;
+    int error;
+
+    if (!l)
+        return mv_failed(ENOMEM, "out of memory");
+    l->memory = -1;
+    if (mv_each_old(&l->old, &operation)) {
+        error = errno;
+    } else {
+        error = l->old.error ? l->old.error : l->old.n ? look(l, milliseconds) : 0;
+        if (error)
+            mv_failed(error, error == EDEADLK   ? "the calling thread is inside code that was replaced"
+                             : error == EAGAIN  ? "a thread is, or may be, still inside code that was replaced"
+                             : error == ENOTSUP ? "an object has no unwind tables that say where its functions end"
+                             : error == EPERM   ? "/proc/self cannot be read"
+                                                : strerror(error));
+        else
+            mv_old_is_left(operation);
+    }
+    if (l->memory >= 0)
+        close(l->memory);
+    free(l->maps);
+    free(l->threads);
+    free(l->old.at);
+    free(l);
+    errno = error ? error : errno;
+    return error ? -1 : 0;
+}

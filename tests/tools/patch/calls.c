@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * calls [THREADS]: calls functions of libsome.so.1, and says on each line of input
+ *     ""      what value(1) is through the PLT, from inside of its library, by pointer, by a pointer held since the
+ *             start; and second(1)
+ *     "fork"  the same, of a child
+ *     "fault" calls faults(), whose handler waits for one more line
+ * So many threads call value() all the time, and accept its old and its new result.
+ */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+int value(int), second(int), inner(int), faults(const int *);
+int (*pointer(void))(int);
+
+static int (*held)(int);
+
+static void say(void)
+{
+    printf("%d %d %d %d %d\n", value(1), inner(1), pointer()(1), held(1), second(1));
+    fflush(stdout);
+}
+
+static void on_fault(int signal, siginfo_t *info, void *context)
+{
+    static const int seven = 7;
+    char line[100];
+
+    (void)signal, (void)info;
+    puts("in the handler");
+    fflush(stdout);
+    if (!fgets(line, sizeof line, stdin))
+        _exit(3);
+    ((ucontext_t *)context)->uc_mcontext.gregs[REG_RDI] = (greg_t)(unsigned long)&seven;
+}
+
+static void *work(void *nothing)
+{
+    for (;;) {
+        int n = value(1);
+
+        if (n != 4 && n != 1001) {
+            printf("wrong: %d\n", n);
+            exit(1);
+        }
+    }
+    return nothing;
+}
+
+int main(int argc, char **argv)
+{
+    struct sigaction action = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO};
+    int threads = argc > 1 ? atoi(argv[1]) : 0;
+    pthread_t thread;
+    char line[100];
+
+    held = pointer();
+    sigaction(SIGSEGV, &action, NULL);
+    while (threads-- > 0)
+        if (pthread_create(&thread, NULL, work, NULL))
+            return 2;
+    puts("ready");
+    fflush(stdout);
+    while (fgets(line, sizeof line, stdin)) {
+        if (!strcmp(line, "fault\n")) {
+            printf("%d\n", faults(NULL));
+            fflush(stdout);
+        } else if (strcmp(line, "fork\n") != 0) {
+            say();
+        } else if (!fork()) {
+            say();
+            _exit(0);
+        } else {
+            wait(NULL);
+        }
+    }
+    puts("whole");
+    exit(0);
+}

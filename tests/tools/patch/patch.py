@@ -1,0 +1,210 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""`mvld patch`: functions of a library are replaced in processes that run, for all who call them, and are what they
+were again; what cannot be replaced safely is refused, and then nothing has changed.
+
+    patch.py MVLD LD_MVLD PASSES KILLED.so BEHAVIOUR        PASSES: folders, a colon between them
+"""
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+from support import ENV, check, compile_file, equal, finish, run, scratch  # noqa: E402
+
+MVLD, LD_MVLD = map(os.path.abspath, sys.argv[1:3])
+PASSES, KILLED = sys.argv[3], os.path.abspath(sys.argv[4])
+LIBRARY = f"lib{sys.argv[5]}.so"
+# value through the PLT, inside of its library, by two pointers; and second.
+OLD, NEW, BOTH = "4 104 4 4 7", "1001 1101 1001 1001 7", "1001 1101 1001 1001 2001"
+
+
+class Program:
+    def __init__(self, *command, env=None):
+        self.p = subprocess.Popen([str(c) for c in command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                                  env=dict(ENV, **(env or {})))
+        equal(self.p.stdout.readline(), "ready\n", f"{command}: its first line")
+
+    def ask(self, line=""):
+        self.p.stdin.write(line + "\n")
+        self.p.stdin.flush()
+        return self.p.stdout.readline().strip()
+
+    def end(self):
+        self.p.stdin.close()
+        equal((self.p.stdout.read(), self.p.wait(20)), ("whole\n", 0), "its end")
+
+    def patch(self, *arguments, **more):
+        """Again where the machine was too busy for the tool."""
+        for _ in range(5):
+            done = run(MVLD, "patch", "-p", self.p.pid, *arguments, **more)
+            if "too busy" not in done[2] and "waited for" not in done[2]:
+                break
+        return done
+
+    def listed(self):
+        code, out, err = self.patch("--json")
+        equal((code, err), (0, ""), "the list")
+        return [(p["function"], p["with"], p["in_force"]) for p in json.loads(out)]
+
+    def refuses(self, what, *arguments):
+        before, listed = self.ask(), self.listed()
+        code, out, err = self.patch(*arguments)
+        check(code == 1 and what in err and not out, f"{arguments}: {code} {out} {err}")
+        equal((self.ask(), self.listed()), (before, listed), f"{arguments}: nothing has changed")
+
+
+class World:
+    def __init__(self, folder):
+        self.folder = folder
+        # --all would reach other tests' processes.
+        self.library, self.other, self.program = folder / f"lib{sys.argv[5]}.so.1", folder / "other.so", folder / "calls"
+        self.library_of(self.library)
+        compile_file(self.other, "-O2", "-fPIC", "-shared", HERE / "other.c")
+        compile_file(self.program, "-O2", HERE / "calls.c", self.library, "-pthread", f"-Wl,-rpath,{folder}")
+
+    @staticmethod
+    def library_of(path, *options):
+        compile_file(path, "-O2", "-fPIC", "-shared", f"-Wl,-soname,lib{sys.argv[5]}.so.1", "-Wl,--build-id", HERE / "some.c", *options)
+
+    def replace(self, name="value", with_="value"):
+        return "--replace", f"{LIBRARY}:{name}={self.other}:{with_}"
+
+
+UNDO = "--undo", f"{LIBRARY}:value"
+
+
+def walk(world, program):
+    """Everything that the manual says, once."""
+    equal(program.ask(), OLD, "as it was started")
+    equal(program.patch()[0], 0, "the empty list")
+    code, out, err = program.patch(*world.replace())
+    equal((code, err), (0, ""), f"replace: {out}")
+    equal((program.ask(), program.listed()), (NEW, [("value", "value", True)]), "replaced")
+    equal(program.ask("fork"), NEW, "in a child")
+    program.refuses("is replaced already", *world.replace("second", "second"), *world.replace())
+    equal(program.patch(*world.replace("second", "second"))[0], 0, "another one")
+    equal(program.ask(), BOTH, "both")
+    equal(program.patch(*UNDO, "--undo", f"{LIBRARY}:second")[0], 0, "undo")
+    equal((program.ask(), program.listed()), (OLD, []), "undone")
+    program.refuses("nothing replaces it", *UNDO)
+    equal(program.patch(*world.replace(), *world.replace("second", "second"))[0], 0, "both at once")
+    equal(program.ask(), BOTH, "both at once")
+    program.end()
+
+
+def plain(world):
+    walk(world, Program(world.program))
+
+
+def under_mvld(world):
+    """Moved code is replaced where it runs: in the process, from a snapshot, and where the loader was run."""
+    env = {"MVLD_PASS_PATH": PASSES, "XDG_CACHE_HOME": str(world.folder / "cache"), "MVLD_CONFIG": str(world.folder / "conf")}
+    (world.folder / "conf").write_text("[app]\nmatch = *\npasses = direct-calls, concat\n[concat]\ncopy = always\n")
+    code, out, err = run(MVLD, "analyze", "--program", world.program, env=env)
+    equal(code, 0, f"analyze: {out}{err}")
+    for way in ((), ("--direct",)):
+        command = [MVLD, "run", "--loader", LD_MVLD, *way, world.program]
+        program = Program(*command, env=env)
+        equal(program.ask(), OLD, "under mvld")
+        check(any(name in Path(f"/proc/{program.p.pid}/maps").read_text() for name in ("libconcat", "concat.so")), "concat")
+        walk(world, program)
+        code, out, err = run(MVLD, "build", "--loader", LD_MVLD, world.program, env=env)
+        equal(code, 0, f"build: {out}{err}")
+        walk(world, Program(*command, env=env))
+
+
+def threads(world):
+    program = Program(world.program, 8)
+    for _ in range(5):
+        equal(program.patch(*world.replace())[::2], (0, ""), "replace")
+        equal(program.ask(), NEW, "replaced")
+        equal(program.patch(*UNDO)[::2], (0, ""), "undo")
+        equal(program.ask(), OLD, "undone")
+    program.end()
+
+
+def refused(world):
+    program = Program(world.program)
+    for name, why in (("tiny", "shorter than a jump"), ("looping", "goes back to its first instructions"),
+                      ("entered", "leads to its first bytes"), ("returned", "returns to them"), ("chosen", "an IFUNC"),
+                      ("none", "no such function")):
+        program.refuses(why, *world.replace("second", "second"), *world.replace(name))
+    program.refuses("undefined symbol", *world.replace("second", "second"), *world.replace("value", "none"))
+    program.refuses("there is no libnone.so", "--replace", f"libnone.so:value={world.other}:value")
+    program.refuses("another build-id", "--build-id", "00" * 20, *world.replace())
+    text = world.folder / "text"
+    text.write_text("no library")
+    program.refuses("text", "--replace", f"{LIBRARY}:value={text}:value")
+    notes = subprocess.run(["readelf", "-n", world.library], capture_output=True, text=True, timeout=60).stdout
+    identity = notes.split("Build ID:")[1].split()[0]
+    equal(program.patch("--build-id", identity, *world.replace())[0], 0, "the right build-id")
+    equal(program.patch(*UNDO)[0], 0, "undo")
+    # An upgrade: the name is another build's, whose functions lie elsewhere.
+    world.library_of(world.folder / "new", "-DAPI=__attribute__((noinline,noclone,aligned(4096)))")
+    os.replace(world.folder / "new", world.library)
+    program.refuses("another build than the one that runs", *world.replace())
+    program.end()
+    for arguments in (["-p", "1x"], [], ["-p", "1", "--replace", "a=b"], ["-p", "1", "--undo", "a"], ["-p", "1", "x"]):
+        equal(run(MVLD, "patch", *arguments)[0], 2, f"usage: {arguments}")
+
+
+def standing(world):
+    """A thread is in a signal's handler, which came in the middle of what is to be written."""
+    program = Program(world.program)
+    equal(program.ask("fault"), "in the handler", "the fault")
+    code, out, err = program.patch("--replace", f"{LIBRARY}:faults={world.other}:value")
+    check(code == 1 and "stands where code is to be written" in err, f"it stands there: {code} {out} {err}")
+    equal((program.ask(), program.listed()), ("7", []), "the handler returns")
+    equal(program.patch("--replace", f"{LIBRARY}:faults={world.other}:value")[0], 0, "nobody stands there")
+    equal(program.ask("fault"), "1000", "replaced")
+    program.end()
+
+
+def every(world):
+    """--all; and a process that is gone, one without dlopen, a library that is closed."""
+    programs = [Program(world.program) for _ in range(3)]
+    equal(run(MVLD, "patch", "--all", *world.replace())[0], 0, "--all")
+    equal([p.ask() for p in programs], [NEW] * 3, "all")
+    code, out, _ = run(MVLD, "patch", "--all", "--json")
+    equal({p["pid"] for p in json.loads(out)} >= {p.p.pid for p in programs}, True, f"the list of all: {code}")
+    equal(run(MVLD, "patch", "--all", *UNDO)[0], 0, "--all --undo")
+    equal([p.ask() for p in programs], [OLD] * 3, "all are as they were")
+    for p in programs:
+        p.end()
+    equal(run(MVLD, "patch", "--all", *world.replace())[0], 1, "no process has the library")
+    static = compile_file(world.folder / "static", "-O2", "-static", HERE / "calls.c", HERE / "some.c", "-pthread")
+    program = Program(static)
+    code, _, err = program.patch("--replace", f"static:value={world.other}:value")
+    check(code == 1 and "dlopen" in err, f"a static program: {err}")
+    program.end()
+
+
+def killed(world):
+    """The tool is killed at each call with which it changes the process."""
+    program = Program(world.program, 1)
+    died = 0
+    for n in range(1, 1000):
+        tool = subprocess.run([MVLD, "patch", "-p", str(program.p.pid), *world.replace()], timeout=60, text=True,
+                              env=dict(ENV, LD_PRELOAD=KILLED, KILLED_AT=str(n)), capture_output=True)
+        if tool.returncode != -signal.SIGKILL:
+            equal((tool.returncode, tool.stderr), (0, ""), "the tool that was not killed")
+            break
+        died += 1
+        said = program.ask()
+        check(said in (OLD, NEW), f"killed at call {n}: {said}")
+        if said == NEW:
+            equal(program.patch(*UNDO)[::2], (0, ""), f"killed at call {n}: undo")
+            equal(program.ask(), OLD, f"killed at call {n}: undone")
+    check(20 < died < 500, f"the tool was killed at {died} calls")
+    equal(program.ask(), NEW, "replaced at last")
+    program.end()
+
+
+with scratch() as scratch_folder:
+    globals()[sys.argv[5]](World(Path(scratch_folder)))
+finish()

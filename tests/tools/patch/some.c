@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The library whose functions are replaced, and those that must not be.
+ */
+#ifndef API
+#define API __attribute__((noinline, noclone))
+#endif
+
+API int value(int n)
+{
+    return n * 3 + 1;
+}
+
+API int second(int n)
+{
+    return n * 5 + 2;
+}
+
+int (*pointer(void))(int)
+{
+    return value;
+}
+
+int inner(int n)
+{
+    return value(n) + 100;
+}
+
+static int (*choose(void))(int)
+{
+    return value;
+}
+int chosen(int n) __attribute__((ifunc("choose")));
+
+/*      tiny:      31 c0          xor %eax, %eax          too short
+ *                 c3             ret
+ *      looping:   31 c0          xor %eax, %eax          its second instruction is entered again
+ *                 ff c0       1: inc %eax
+ *                 39 f8          cmp %edi, %eax
+ *                 7c fa          jl 1b
+ *                 c3             ret
+ *      entered:   53             push %rbx               by `enters`, behind its first
+ *                 89 f8          mov %edi, %eax
+ *                 ff c0          inc %eax
+ *                 5b             pop %rbx
+ *                 c3             ret
+ *      returned:  ff d6          call *%rsi              returns behind the first byte of a jump
+ *                 90 90 90 c3
+ *      faults:    50             push %rax               a handler of SIGSEGV is run at the second
+ *                 8b 07          mov (%rdi), %eax
+ *                 5a             pop %rdx
+ *                 90             nop
+ *                 c3             ret */
+__asm__(".text\n"
+        ".macro function name\n.globl \\name\n.type \\name, @function\n\\name:\n.endm\n"
+        ".macro ends name\n.size \\name, . - \\name\n.p2align 4\n.endm\n"
+        "function tiny\nxor %eax, %eax\nret\nends tiny\n"
+        "function looping\nxor %eax, %eax\n1: inc %eax\ncmp %edi, %eax\njl 1b\nret\nends looping\n"
+        "function entered\npush %rbx\n.hidden behind\nbehind: mov %edi, %eax\ninc %eax\npop %rbx\nret\nends entered\n"
+        "function enters\npush %rbx\n.skip 200, 0x90\njmp behind\nends enters\n"
+        "function returned\ncall *%rsi\nnop\nnop\nnop\nret\nends returned\n"
+        "function faults\npush %rax\nmov (%rdi), %eax\npop %rdx\nnop\nret\nends faults\n");

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * attach/threads.c: stops all threads of a process while code is written, and finds out where they
+ * are.
+ *
+ * A thread is in a range if its program counter is inside, or if its stack contains such an
+ * address: a return address, or a signal frame's.  Words that only look so count, too.
+ *
+ * No thread is redirected, so the kernel itself restarts interrupted system calls, also if the tool
+ * is killed; except epoll_wait(2) and similar, which then return EINTR.
+ */
+#include "tools/attach/attach.h"
+#include "tools/common/tools.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define STEPS 16
+#define STEP_MS 100
+#define STACK_MAX (64u << 20) /* beyond that a stack is not searched: the thread counts as being
+                               * there */
+
+static int is_known(const struct attach *a, pid_t thread)
+{
+    for (size_t i = 0; i < a->n_others; i++)
+        if (a->others[i].thread == thread)
+            return 1;
+    return thread == a->thread;
+}
+
+/* Requests a stop of one thread.  1: it was new; 0; or -1. */
+static int seize(struct attach *a, pid_t thread)
+{
+    char state;
+
+    if (is_known(a, thread))
+        return 0;
+    if (ptrace(PTRACE_SEIZE, thread, NULL, NULL)) {
+        state = attach_thread_state(a, thread);
+        return state == 'X' || state == 'Z' ? 0 : attach_fail(a, "process %d: thread %d cannot be stopped: %s", a->pid,
+                                                              thread, strerror(errno));
+    }
+    ptrace(PTRACE_INTERRUPT, thread, NULL, NULL);
+    a->others = must_grow(a->others, a->n_others + 1, sizeof *a->others);
+    a->others[a->n_others++] = (struct attach_thread){.thread = thread};
+    return 1;
+}
+
+/* Requests a stop of all further threads.  Returns their number, or -1. */
+static int seize_all(struct attach *a)
+{
+    int fd = openat(a->folder, "task", O_RDONLY | O_DIRECTORY | O_CLOEXEC), n = 0;
+    DIR *folder = fd < 0 ? NULL : fdopendir(fd);
+
+    for (struct dirent *entry; n >= 0 && folder && (entry = readdir(folder));) {
+        pid_t thread = (pid_t)strtol(entry->d_name, NULL, 10);
+        int new = thread > 0 ? seize(a, thread) : 0;
+
+        n = new < 0 ? -1 : n + new;
+    }
+    if (folder)
+        closedir(folder);
+    return folder ? n : attach_fail(a, "process %d has ended", a->pid);
+}
+
+/* Forgets a thread that has ended. */
+static int wait_one(struct attach *a, struct attach_thread *t, uint64_t until)
+{
+    int status = attach_wait(t->thread, until);
+
+    if (status == -1) {
+        if (attach_thread_state(a, t->thread) != 'X' && attach_thread_state(a, t->thread) != 'Z')
+            return attach_fail(a, "process %d: thread %d does not stop: it waits for a child of vfork(2), or for a disk",
+                               a->pid, t->thread);
+        t->thread = 0;
+        return 0;
+    }
+    t->is_stopped = 1;
+    t->signal = attach_signal(status);
+    if (ptrace(PTRACE_GETREGS, t->thread, NULL, &t->registers))
+        t->thread = 0;
+    else if (!t->signal && attach_mend_call(a, t->thread, &t->registers))
+        ptrace(PTRACE_SETREGS, t->thread, NULL, &t->registers);
+    return 0;
+}
+
+int attach_stop_others(struct attach *a, unsigned milliseconds)
+{
+    uint64_t until = attach_clock() + milliseconds * UINT64_C(1000000);
+    size_t waited = 0;
+    int n;
+
+    do { /* stopped threads make no more threads */
+        n = seize_all(a);
+        while (n >= 0 && waited < a->n_others)
+            if (wait_one(a, &a->others[waited++], until))
+                n = -1;
+    } while (n > 0);
+    if (!n)
+        return 0;
+    attach_let_go(a);
+    return -1;
+}
+
+void attach_let_go(struct attach *a)
+{
+    for (size_t i = 0; i < a->n_others; i++) {
+        struct attach_thread *t = &a->others[i];
+        int status;
+
+        if (!t->thread)
+            continue;
+        if (!t->is_stopped && (status = attach_wait(t->thread, 0)) != -1)
+            t->signal = attach_signal(status);
+        ptrace(PTRACE_DETACH, t->thread, NULL, t->signal);
+    }
+    free(a->others);
+    a->others = NULL;
+    a->n_others = 0;
+}
+
+/* ---- where they stand ----------------------------------------------------------------------------------- */
+
+static int is_in(const struct attach_range *ranges, size_t n, uint64_t address, int on_stack)
+{
+    for (size_t i = 0; i < n; i++)
+        if ((!on_stack || ranges[i].returns) && address - ranges[i].start < ranges[i].size)
+            return 1;
+    return 0;
+}
+
+/* The end of the mapping that contains the address, or 0. */
+static uint64_t mapping_end(const char *maps, uint64_t address)
+{
+    uint64_t start, end;
+
+    for (const char *line = maps; line && *line; line = strchr(line, '\n'), line += line != NULL)
+        if (sscanf(line, "%lx-%lx", &start, &end) == 2 && address >= start && address < end)
+            return end;
+    return 0;
+}
+
+static int stands(const struct attach *a, const char *maps, const struct user_regs_struct *r,
+                  const struct attach_range *ranges, size_t n)
+{
+    uint64_t at = r->rsp & ~UINT64_C(7), end = mapping_end(maps, r->rsp), words[512];
+
+    if (is_in(ranges, n, r->rip, 0) || end - at > STACK_MAX)
+        return 1;
+    for (size_t size; at < end; at += size) {
+        size = end - at < sizeof words ? end - at : sizeof words;
+        if (attach_read(a, at, words, size))
+            return 1;
+        for (size_t i = 0; i < size / sizeof *words; i++)
+            if (is_in(ranges, n, words[i], 1))
+                return 1;
+    }
+    return 0;
+}
+
+/* A thread that gets a signal stays there, with it. */
+void attach_step_out(struct attach *a, const struct attach_range *ranges, size_t n)
+{
+    for (size_t i = 0; i < a->n_others; i++) {
+        struct attach_thread *t = &a->others[i];
+
+        for (int steps = 0; t->thread && !t->signal && steps < STEPS && is_in(ranges, n, t->registers.rip, 1); steps++) {
+            int status = ptrace(PTRACE_SINGLESTEP, t->thread, NULL, NULL)
+                             ? -1
+                             : attach_wait(t->thread, attach_clock() + STEP_MS * UINT64_C(1000000));
+
+            if (status == -1) {
+                t->is_stopped = 0;
+                break;
+            }
+            t->signal = attach_signal(status) == SIGTRAP ? 0 : attach_signal(status);
+            if (ptrace(PTRACE_GETREGS, t->thread, NULL, &t->registers))
+                t->thread = 0;
+        }
+    }
+}
+
+pid_t attach_stands_in(const struct attach *a, const struct attach_range *ranges, size_t n)
+{
+    char *maps = attach_file(a, "maps", NULL);
+    pid_t found = a->stopped && stands(a, maps, &a->stopped->registers, ranges, n) ? a->thread : 0;
+
+    for (size_t i = 0; !found && i < a->n_others; i++)
+        if (a->others[i].thread && stands(a, maps, &a->others[i].registers, ranges, n))
+            found = a->others[i].thread;
+    free(maps);
+    return found;
+}

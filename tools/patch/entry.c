@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * patch/entry.c: may a jump take the place of a function's first bytes?
+ *
+ * Not when anything leads behind the first of them: the function's own branches and jump tables, branches of 32 bits
+ * anywhere in the file (whatever looks like one counts), words that are relocated.
+ */
+#include "tools/patch/patch.h"
+#include "tools/show/descriptors.h"
+
+#include "rimf/x86/displace.h"
+#include "rimf/x86/single.h"
+
+#include <string.h>
+
+struct entry {
+    const struct elf_file *file;
+    const uint8_t *code;
+    uint64_t start, size;
+    uint64_t first, end; /* what is to be replaced; nothing may lead behind `first` */
+};
+
+static int is_inside(const struct entry *e, uint64_t address)
+{
+    return address > e->first && address < e->end;
+}
+
+/* Of the whole file, without knowing where instructions begin. */
+static int has_branch(const struct entry *e)
+{
+    for (size_t i = 0; i < e->file->phnum; i++) {
+        const Elf64_Phdr *p = &e->file->phdr[i];
+        const uint8_t *bytes = e->file->bytes + p->p_offset;
+
+        if (p->p_type != PT_LOAD || !(p->p_flags & PF_X) || elf_offset(e->file, p->p_vaddr) < 0)
+            continue;
+        for (uint64_t at = 0; at + 4 <= p->p_filesz; at++)
+            if (is_inside(e, p->p_vaddr + at + 4 + (uint64_t)distance_at(bytes + at)) &&
+                p->p_vaddr + at - e->start >= e->size) /* its own were decoded */
+                return 1;
+    }
+    return 0;
+}
+
+static int has_word(const struct entry *e)
+{
+    for (size_t i = 0; i < e->file->n_relocations; i++)
+        if (is_inside(e, (uint64_t)e->file->relocations[i].r_addend))
+            return 1;
+    return 0;
+}
+
+/* Entries are distances from their table; the first that leads out of the function ends it. */
+static int leads_inside(const struct entry *e, uint64_t table)
+{
+    int32_t distance;
+
+    for (uint64_t at = table; !elf_read(e->file, at, &distance, sizeof distance); at += sizeof distance) {
+        uint64_t target = table + (uint64_t)(int64_t)distance;
+
+        if (target - e->start >= e->size)
+            break;
+        if (is_inside(e, target))
+            return 1;
+    }
+    return 0;
+}
+
+static int has_table(const struct entry *e)
+{
+    struct instruction i;
+
+    for (uint64_t at = 0; at < e->size; at += i.length) {
+        uint64_t table;
+
+        if (!decode(e->code + at, e->size - at, &i))
+            return 0;
+        if (!instruction_is(&i, 0, 0x8d) || !i.rip)
+            continue;
+        table = rip_target(e->code + at, e->start + at, &i);
+        if (!elf_holds(e->file, table, 4, PF_X) && leads_inside(e, table))
+            return 1;
+    }
+    return 0;
+}
+
+static int is_variation_point(struct elf_file *file, uint64_t address)
+{
+    struct descriptors d = {0};
+    int found = 0;
+
+    if (!descriptors_read(file, &d))
+        for (size_t i = 0; i < d.n_functions; i++)
+            found |= !d.functions[i].is_pointer && d.functions[i].body == address;
+    descriptors_free(&d);
+    return found;
+}
+
+const char *entry_check(struct elf_file *file, const struct elf_symbol *symbol, int is_under_mvld, unsigned *skip)
+{
+    int64_t offset = elf_offset(file, symbol->address);
+    struct entry e = {.file = file, .start = symbol->address, .size = symbol->size};
+    struct displaced over;
+    uint8_t made[SINGLE_CALL];
+    const char *why;
+
+    if (symbol->is_ifunc)
+        return "it only says which function is to be called (an IFUNC), at the start of the program";
+    if (offset < 0 || !elf_holds(file, e.start, e.size, PF_X))
+        return "it is no code of the file";
+    e.code = file->bytes + offset;
+    if (displace_over(e.code, e.size, e.start, &over, &why))
+        return why;
+    *skip = over.skip;
+    e.first = e.start + over.skip;
+    e.end = e.first + PATCH_JUMP;
+    if (is_under_mvld && single_read(e.code, e.size, made))
+        return "it is a single instruction, which mvld may have put in the place of its calls";
+    if (has_branch(&e) || has_table(&e) || has_word(&e))
+        return "something leads to its first bytes, behind its entry";
+    return is_variation_point(file, e.start) ? "it is a variation point: who calls it may call its variants" : NULL;
+}

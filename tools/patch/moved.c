@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * patch/moved.c: code that runs elsewhere than where its file was mapped, as our loader in the process says
+ * (loader/start/outside.h).
+ */
+#include "tools/patch/patch.h"
+
+#include "loader/start/outside.h"
+#include "tools/run/program.h"
+
+#include <string.h>
+
+#define STAGE0_NOTE 1 /* loader/entry.S */
+
+/* Of an ELF file that is mapped from `base` on. */
+static void read_notes(const struct attach *a, uint64_t base, struct moved *m)
+{
+    _Alignas(8) unsigned char head[4096];
+    const Elf64_Ehdr *eh = (const void *)head;
+    const Elf64_Phdr *ph;
+
+    if (attach_read(a, base, head, sizeof head) || memcmp(eh->e_ident, ELFMAG, SELFMAG) != 0 || eh->e_phoff % 8 ||
+        eh->e_phoff > sizeof head || eh->e_phnum > (sizeof head - eh->e_phoff) / sizeof *ph)
+        return;
+    ph = (const void *)(head + eh->e_phoff);
+    for (size_t i = 0; i < eh->e_phnum; i++) {
+        const unsigned char *desc;
+        int32_t distance;
+        size_t n;
+
+        if (ph[i].p_type != PT_NOTE || ph[i].p_offset > sizeof head || ph[i].p_filesz > sizeof head - ph[i].p_offset)
+            continue;
+        m->is_under_mvld |= program_note(head + ph[i].p_offset, ph[i].p_filesz, "mvld", STAGE0_NOTE, &n) != NULL;
+        desc = program_note(head + ph[i].p_offset, ph[i].p_filesz, "mvld", OUTSIDE_NOTE, &n);
+        if (desc && n == sizeof distance) {
+            memcpy(&distance, desc, sizeof distance);
+            m->function = base + (uint64_t)(desc - head) + (uint64_t)(int64_t)distance;
+        }
+    }
+}
+
+int moved_find_loader(struct attach *a, struct moved *m)
+{
+    uint64_t base = attach_auxiliary(a, AT_BASE);
+
+    *m = (struct moved){0};
+    /* Run as a program, our file is what the kernel's auxv describes. */
+    read_notes(a, base ? base : attach_auxiliary(a, AT_PHDR) & ~UINT64_C(4095), m);
+    return m->is_under_mvld && !m->function
+               ? attach_fail(a, "process %d: its mvld is another build than this one", a->pid)
+               : 0;
+}
+
+int moved_places(struct attach *a, const struct moved *m, uint64_t at, size_t size, uint64_t *copy)
+{
+    uint64_t room, where, result = 2;
+    size_t n;
+
+    *copy = 0;
+    if (!m->function)
+        return 1;
+    room = attach_room(a, &n);
+    where = n < 8 ? 0 : room;
+    if (!where || attach_call(a, m->function, (uint64_t[]){at, size, where}, 3, &result) ||
+        attach_read(a, where, copy, sizeof *copy))
+        return -1;
+    return (int)result != 0;
+}

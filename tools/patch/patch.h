@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * patch.h: a function of a process that runs is replaced by one of another library.
+ *
+ *     f:      [endbr64]                          page of ours, near f             NEW.so
+ *             jmp page      ──────────────────►  jmp *target     ──────────────►  f':
+ *             …
+ *
+ * Everybody who calls f comes by its first instruction.  The page is also the record of what was done: whoever looks
+ * for it finds it in the process, and a child of fork(2) has its own.
+ */
+#ifndef PATCH_H
+#define PATCH_H
+
+#include "tools/attach/attach.h"
+#include "tools/common/elf_file.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define PATCH_JUMP 5u /* e9 rel32 */
+#define PATCH_PAGE 4096u
+
+/* What the command line says: LIBRARY:FUNCTION=FILE:WITH. */
+struct replacement {
+    char *library, *function, *file, *with;
+};
+
+struct patch_place { /* 0: none */
+    uint64_t at;
+    uint8_t was[8], now[8];
+};
+
+/* The page, as it lies in the process, which may have written whatever it likes there. */
+struct patch_record {
+    uint8_t jump[16]; /* ff 25 00 00 00 00, and behind it the target */
+    char magic[16];
+    uint64_t entry; /* of the function, where its file is mapped, behind an endbr64 */
+    struct patch_place places[2]; /* there, and where moved code of concat's runs */
+    char names[PATCH_PAGE - 40 - 2 * sizeof(struct patch_place)]; /* as in struct replacement, a NUL behind each */
+};
+
+struct patched { /* one that was found */
+    uint64_t page;
+    struct patch_record record;
+    struct replacement what; /* in `record` */
+    int in_force;            /* its jumps are there */
+};
+
+/* ---- entry.c: why a jump cannot take the place of a function's first bytes, or NULL.  *skip: bytes of an
+ * endbr64 that stay.  `is_under_mvld`: calls of short functions may be no calls any more. */
+const char *entry_check(struct elf_file *, const struct elf_symbol *, int is_under_mvld, unsigned *skip);
+
+/* ---- moved.c: our loader in the process. */
+struct moved {
+    int is_under_mvld;
+    uint64_t function; /* see loader/start/outside.h */
+};
+/* 0, or -1: it is of another build. */
+int moved_find_loader(struct attach *, struct moved *);
+/* Between attach_begin() and attach_end().  Where `size` bytes of code run: at `at`, at *copy, or at both.
+ * 0 or 1: `at` is to be left alone; -1: error. */
+int moved_places(struct attach *, const struct moved *, uint64_t at, size_t size, uint64_t *copy);
+
+/* ---- record.c */
+/* All that are in the process.  0, or -1. */
+int records_read(const struct attach *, struct patched **, size_t *n);
+void record_make(struct patch_record *, const struct replacement *, uint64_t target);
+/* Where a page of ours can lie so that jumps from all these places reach it, or 0. */
+uint64_t record_room(const struct attach *, const struct patch_place places[2]);
+int record_is_of(const struct patched *, const char *library, const char *function);
+
+/* ---- replace.c: all of them, or none.  0, or -1 with the sentence in `why` of the process. */
+int replace_functions(struct attach *, const struct replacement *, size_t n, const char *build_id);
+int undo_functions(struct attach *, const struct replacement *, size_t n);
+
+#endif

@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * patch/replace.c: see patch.h.
+ *
+ * Until the jumps are written nothing has changed that the process runs, whenever this tool ends.  They are
+ * written while all threads stand still, none of them in what they replace.
+ */
+#include "tools/patch/patch.h"
+#include "tools/common/tools.h"
+
+#include "rimf/x86/displace.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#ifndef MAP_FIXED_NOREPLACE
+#define MAP_FIXED_NOREPLACE 0x100000
+#endif
+
+#define REST_MS 3000
+#define STAND_MS 3000 /* until no thread stands in what is written */
+#define STOP_MS 1000
+
+struct work { /* one function */
+    const struct replacement *what;
+    uint64_t at; /* behind its endbr64 */
+    uint8_t in_file[PATCH_JUMP];
+    uint64_t handle, target, page;
+    struct patch_record record;
+};
+
+static int refuse(struct attach *a, const struct replacement *what, const char *why)
+{
+    return attach_fail(a, "process %d: %s:%s: %s", a->pid, what->library, what->function, why);
+}
+
+/* ---- the function, as its file has it -------------------------------------------------------------------- */
+
+static int compare_id(void *cookie, uint64_t desc, uint32_t size)
+{
+    const struct elf_file *file = ((const void **)cookie)[0];
+    const char *wanted = ((const void **)cookie)[1];
+    uint8_t byte;
+    char digits[3];
+    int same = strlen(wanted) == 2 * (size_t)size;
+
+    for (uint32_t i = 0; same && i < size; i++) {
+        same = !elf_read(file, desc + i, &byte, 1);
+        snprintf(digits, sizeof digits, "%02x", byte);
+        same = same && !strncmp(digits, wanted + 2 * (size_t)i, 2);
+    }
+    return same;
+}
+
+/* One address; several functions may have one name. */
+static const struct elf_symbol *find_symbol(struct attach *a, const struct elf_file *file, const struct replacement *what)
+{
+    const struct elf_symbol *found = NULL;
+
+    for (size_t i = 0; i < file->n_functions; i++) {
+        const struct elf_symbol *s = &file->functions[i];
+
+        if (strcmp(s->name, what->function) != 0)
+            continue;
+        if (found && found->address != s->address && !found->is_ifunc) {
+            refuse(a, what, "several functions have this name");
+            return NULL;
+        }
+        if (!found || s->size > found->size)
+            found = s;
+    }
+    if (!found)
+        refuse(a, what, "there is no such function");
+    return found;
+}
+
+static int look_up(struct attach *a, struct work *w, const struct moved *m, const char *build_id)
+{
+    const struct attach_object *object = attach_named(a, w->what->library);
+    const struct elf_symbol *symbol;
+    struct elf_file file;
+    const char *why;
+    unsigned skip;
+    int err = -1;
+
+    if (!object)
+        return attach_fail(a, "process %d: there is no %s in it", a->pid, w->what->library);
+    if (attach_elf(a, object, &file))
+        refuse(a, w->what, file.error);
+    else if (build_id && elf_notes(&file, "GNU", NT_GNU_BUILD_ID, compare_id, (const void *[]){&file, build_id}) != 1)
+        refuse(a, w->what, "the library has another build-id");
+    else if ((symbol = find_symbol(a, &file, w->what))) {
+        why = entry_check(&file, symbol, m->is_under_mvld, &skip);
+        w->at = object->bias + symbol->address + (why ? 0 : skip);
+        err = why ? refuse(a, w->what, why) : elf_read(&file, w->at - object->bias, w->in_file, PATCH_JUMP);
+    }
+    elf_file_close(&file);
+    return err;
+}
+
+static int check_twice(struct attach *a, const struct work *w, size_t n, const struct patched *list, size_t n_list)
+{
+    for (size_t i = 0; i < n_list; i++)
+        if (list[i].in_force && list[i].record.entry == w[n].at)
+            return attach_fail(a, "process %d: %s:%s is replaced already, by %s of %s: undo that first", a->pid,
+                               w[n].what->library, w[n].what->function, list[i].what.with, list[i].what.file);
+    for (size_t i = 0; i < n; i++)
+        if (w[i].at == w[n].at)
+            return refuse(a, w[n].what, "it is named twice");
+    return 0;
+}
+
+static int look_up_all(struct attach *a, struct work *w, size_t n, const struct moved *m, const char *build_id)
+{
+    struct patched *list;
+    size_t n_list;
+    int err = records_read(a, &list, &n_list);
+
+    for (size_t i = 0; !err && i < n; i++)
+        err = look_up(a, &w[i], m, build_id) || check_twice(a, w, i, list, n_list) ? -1 : 0;
+    free(list);
+    return err;
+}
+
+/* ---- what is prepared in the process ----------------------------------------------------------------------- */
+
+static int add_place(struct attach *a, struct work *w, unsigned i, uint64_t at, int as_in_file)
+{
+    struct patch_place *place = &w->record.places[i];
+
+    if (attach_read(a, at, place->was, PATCH_JUMP))
+        return refuse(a, w->what, "its code cannot be read");
+    if (as_in_file && memcmp(place->was, w->in_file, PATCH_JUMP) != 0)
+        return refuse(a, w->what, "its first bytes are not those of its file: somebody else has changed them");
+    place->at = at;
+    return 0;
+}
+
+/* Where the function runs: where it was mapped, where concat moved it to, or at both. */
+static int find_places(struct attach *a, struct work *w, const struct moved *m)
+{
+    uint64_t copy;
+    int runs = moved_places(a, m, w->at, PATCH_JUMP, &copy);
+
+    if (runs < 0 || (runs && add_place(a, w, 0, w->at, 1)) || (copy && add_place(a, w, 1, copy, 0)))
+        return -1;
+    return runs || copy ? 0 : refuse(a, w->what, "mvld has moved it, and does not say to where");
+}
+
+static int make_page(struct attach *a, struct work *w)
+{
+    uint64_t result = (uint64_t)-ENOMEM;
+
+    for (int tries = 0; tries < 5 && result != w->page; tries++) { /* another thread may be quicker */
+        w->page = record_room(a, w->record.places);
+        if (!w->page)
+            return refuse(a, w->what, "there is no free page near it");
+        if (attach_system_call(a, SYS_mmap, (uint64_t[6]){w->page, PATCH_PAGE, PROT_READ | PROT_EXEC,
+                MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, ~UINT64_C(0), 0}, &result))
+            return -1;
+        if ((int64_t)result > 0 && result != w->page) /* a kernel before 4.17 takes it as a hint */
+            attach_system_call(a, SYS_munmap, (uint64_t[6]){result, PATCH_PAGE}, &result);
+    }
+    if (result != w->page) {
+        w->page = 0;
+        return refuse(a, w->what, "the process may have no new code");
+    }
+    for (int i = 0; i < 2; i++) {
+        struct patch_place *place = &w->record.places[i];
+
+        if (place->at && displace_jump(place->now, place->at, w->page))
+            return refuse(a, w->what, "there is no free page near it");
+    }
+    return attach_write(a, w->page, &w->record, sizeof w->record) ? refuse(a, w->what, "the page cannot be written") : 0;
+}
+
+static int prepare(struct attach *a, struct work *w, const struct moved *m)
+{
+    if (attach_open_library(a, w->what->file, RTLD_NOW | RTLD_LOCAL, &w->handle) ||
+        attach_symbol(a, w->handle, w->what->with, &w->target))
+        return -1;
+    record_make(&w->record, w->what, w->target);
+    w->record.entry = w->at;
+    return find_places(a, w, m) || make_page(a, w) ? -1 : 0;
+}
+
+/* What stood before, where this fails: `why` keeps its sentence. */
+static void take_back(struct attach *a, const struct work *w, size_t n)
+{
+    char why[sizeof a->why];
+    uint64_t result;
+
+    memcpy(why, a->why, sizeof why);
+    for (size_t i = 0; a->thread && i < n; i++) {
+        if (w[i].page)
+            attach_system_call(a, SYS_munmap, (uint64_t[6]){w[i].page, PATCH_PAGE}, &result);
+        if (w[i].handle)
+            attach_close_library(a, w[i].handle);
+    }
+    memcpy(a->why, why, sizeof why);
+}
+
+/* ---- all threads stand still ----------------------------------------------------------------------------- */
+
+/* The text of code that changes code: a thread in there may hold a copy of what we write. */
+static size_t add_writers(const struct attach *a, struct attach_range *ranges, size_t room)
+{
+    static const char *const names[] = {"/ld-mvld.so.1", "/libmultiverse.so", "/multiverse.so"};
+    char *maps = attach_file(a, "maps", NULL);
+    size_t n = 0;
+
+    for (const char *line = maps; line && *line; line = strchr(line, '\n'), line += line != NULL) {
+        const char *end = strchr(line, '\n');
+        char protection[8], path[4200] = "";
+        uint64_t start, stop;
+
+        if (!end || sscanf(line, "%lx-%lx %7s %*s %*s %*s %4199[^\n]", &start, &stop, protection, path) < 4 ||
+            protection[2] != 'x')
+            continue;
+        for (size_t i = 0; i < sizeof names / sizeof *names && n < room; i++)
+            if (strstr(path, names[i]))
+                ranges[n++] = (struct attach_range){start, stop - start, 0};
+    }
+    free(maps);
+    return n;
+}
+
+struct writing {
+    struct patch_place *places; /* with `now` to be written; `was` to be there */
+    size_t n;
+    struct attach_range *ranges;
+    size_t n_ranges;
+};
+
+static int write_places(struct attach *a, const struct writing *w)
+{
+    uint8_t bytes[PATCH_JUMP];
+    size_t done = 0;
+
+    for (size_t i = 0; i < w->n; i++)
+        if (attach_read(a, w->places[i].at, bytes, PATCH_JUMP) || memcmp(bytes, w->places[i].was, PATCH_JUMP) != 0)
+            return attach_fail(a, "process %d: somebody else has changed the code meanwhile", a->pid);
+    while (done < w->n && !attach_write(a, w->places[done].at, w->places[done].now, PATCH_JUMP))
+        done++;
+    if (done == w->n)
+        return 0;
+    attach_fail(a, "process %d: its code cannot be written: %s", a->pid, strerror(errno));
+    while (done-- > 0)
+        attach_write(a, w->places[done].at, w->places[done].was, PATCH_JUMP);
+    return -1;
+}
+
+/* Again and again until nobody stands in the way. */
+static int write_standing(struct attach *a, const struct writing *w)
+{
+    uint64_t until = attach_clock() + STAND_MS * UINT64_C(1000000);
+    pid_t thread;
+    int err;
+
+    do {
+        if (attach_stop_others(a, STOP_MS))
+            return -1;
+        attach_step_out(a, w->ranges, w->n_ranges);
+        thread = attach_stands_in(a, w->ranges, w->n_ranges);
+        err = thread ? 0 : write_places(a, w);
+        attach_let_go(a);
+        if (!thread)
+            return err;
+        usleep(1000);
+    } while (attach_clock() < until);
+    return attach_fail(a, "process %d: thread %d stands where code is to be written, and does not go on", a->pid, thread);
+}
+
+static int write_all(struct attach *a, struct patch_place *places, size_t n, const uint64_t *pages, size_t n_pages)
+{
+    struct writing w = {.places = places, .n = n, .ranges = must_alloc(n + n_pages + 32, sizeof *w.ranges)};
+    int err;
+
+    w.n_ranges = add_writers(a, w.ranges, 32);
+    for (size_t i = 0; i < n; i++) /* at its first byte anybody may stand */
+        w.ranges[w.n_ranges++] = (struct attach_range){places[i].at + 1, PATCH_JUMP - 1, 1};
+    for (size_t i = 0; i < n_pages; i++)
+        w.ranges[w.n_ranges++] = (struct attach_range){pages[i], PATCH_PAGE, 1};
+    err = write_standing(a, &w);
+    free(w.ranges);
+    return err;
+}
+
+/* ---- */
+
+int replace_functions(struct attach *a, const struct replacement *what, size_t n, const char *build_id)
+{
+    struct work *w = must_alloc(n, sizeof *w);
+    struct patch_place *places = must_alloc(2 * n, sizeof *places);
+    size_t n_places = 0;
+    struct moved m;
+    int err;
+
+    for (size_t i = 0; i < n; i++)
+        w[i].what = &what[i];
+    err = moved_find_loader(a, &m) || look_up_all(a, w, n, &m, build_id) || attach_begin(a, REST_MS) ? -1 : 0;
+    for (size_t i = 0; !err && i < n; i++)
+        err = prepare(a, &w[i], &m);
+    for (size_t i = 0; !err && i < n; i++)
+        for (int k = 0; k < 2; k++)
+            if (w[i].record.places[k].at)
+                places[n_places++] = w[i].record.places[k];
+    if (!err)
+        err = write_all(a, places, n_places, NULL, 0);
+    if (err && a->stopped)
+        take_back(a, w, n);
+    free(places);
+    free(w);
+    return err;
+}
+
+/* The newest that is in force, of this function; else one that is not. */
+static const struct patched *find_record(const struct patched *list, size_t n, const struct replacement *what)
+{
+    const struct patched *found = NULL;
+
+    for (size_t i = 0; i < n; i++)
+        if (record_is_of(&list[i], what->library, what->function) && (!found || list[i].in_force))
+            found = &list[i];
+    return found;
+}
+
+/* A place that holds the jump no more, since its library has gone, is left alone. */
+static size_t add_back(const struct attach *a, const struct patched *p, struct patch_place *places)
+{
+    size_t n = 0;
+
+    for (int k = 0; k < 2; k++) {
+        const struct patch_place *place = &p->record.places[k];
+        uint8_t bytes[PATCH_JUMP];
+
+        if (!place->at || attach_read(a, place->at, bytes, PATCH_JUMP) || memcmp(bytes, place->now, PATCH_JUMP) != 0)
+            continue;
+        places[n].at = place->at;
+        memcpy(places[n].was, place->now, sizeof place->now);
+        memcpy(places[n++].now, place->was, sizeof place->was);
+    }
+    return n;
+}
+
+int undo_functions(struct attach *a, const struct replacement *what, size_t n)
+{
+    struct patched *list = NULL;
+    struct patch_place *places = must_alloc(2 * n, sizeof *places);
+    uint64_t *pages = must_alloc(n, sizeof *pages), result;
+    size_t n_list = 0, n_places = 0;
+    int err = records_read(a, &list, &n_list);
+
+    for (size_t i = 0; !err && i < n; i++) {
+        const struct patched *p = find_record(list, n_list, &what[i]);
+
+        err = p ? 0 : refuse(a, &what[i], "nothing replaces it");
+        pages[i] = p ? p->page : 0;
+        n_places += p ? add_back(a, p, places + n_places) : 0;
+    }
+    if (!err)
+        err = attach_begin(a, REST_MS) || write_all(a, places, n_places, pages, n) ? -1 : 0;
+    for (size_t i = 0; !err && i < n; i++)
+        err = attach_system_call(a, SYS_munmap, (uint64_t[6]){pages[i], PATCH_PAGE}, &result);
+    free(list);
+    free(places);
+    free(pages);
+    return err;
+}
