@@ -65,8 +65,7 @@ void mvk_remove(struct mvk_object *object);
 /* As multiverse_commit and its like.  `what` is NULL for MV_ALL. */
 int mvk_apply(enum mv_action action, enum mv_scope scope, void *what);
 /* Writes the switch's value and commits what depends on it.  When the commit fails nothing was changed, and the
- * switch has the value before.  -ENOENT: no such switch; -EPERM: it is in read-only memory; -ERANGE: it cannot hold
- * the value. */
+ * switch has the value before.  -ENOENT: no such switch; -ERANGE: it cannot hold the value. */
 int mvk_set(const char *name, int64_t value);
 /* Does all code hold what the last operations want of the functions that have variants for this switch?  0: some
  * place was refused, and holds what it held before. */
