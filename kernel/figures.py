@@ -28,8 +28,8 @@ FUNCTIONS = {
     "inode_get_bytes": ("b", LOCKS, ("fs/stat.o", "kernel/locking/spinlock.o"), "a spin lock, two reads, the release"),
     "ptep_set_access_flags": ("0,0,b,n,1", BOTH, ("arch/x86/mm/pgtable.o", "arch/x86/kernel/paravirt.o"),
                               "a comparison, pv_ops.mmu.set_pte"),
-    "rw_verify_area": ("0,b,0,1", BOTH, ("fs/read_write.o", "security/security.o"),
-                       "the hook file_permission, to which nobody listens"),
+    "rw_verify_area": ("1,b,0,1", BOTH, ("fs/read_write.o", "security/security.o"),
+                       "of a write: the hook file_permission, to which nobody listens"),
 }
 AT = 0x1000000  # where objects are linked
 THUNK = ".globl __x86_return_thunk\n.text\n__x86_return_thunk: ret\n"
