@@ -130,8 +130,8 @@ struct mvld_pass {
      * program does not start, or the dlopen fails, as for a file that cannot be mapped.  The sentence is
      * written to standard error; once the program runs, only if standard error is no regular file, which may be
      * the program's own.  At the start the image has no objects yet.  map may call alloc, release, fail, log,
-     * random, file_read, file_object (and what it serves), and file_place.  It is also called at starts from a snapshot, so such a pass does not
-     * have MVLD_PASS_FREEZES.  It is not called for the host loader. */
+     * random, file_read, file_object (and what it serves), and file_place.  It is also called at starts from a
+     * snapshot, so such a pass does not have MVLD_PASS_FREEZES.  It is not called for the host loader. */
     int (*map)(const struct mvld_context *, const struct mvld_file *);
     /* relocate is called for each object as soon as it is mapped.  Nothing of its start, or of its dlopen, is
      * relocated yet, so symbols can be changed (symbol_bind, symbol_hide, symbol_add).  The image of this stage
@@ -239,7 +239,7 @@ struct mvld_api {
     int (*section_set_pages)(struct mvld_image *, const struct mvld_section *, enum mvld_section_pages);
 
     /* Gives the pages of a data section a protection (PROT_READ, PROT_WRITE, or 0: no access) and a protection key
-     * (key_add; -1: none).  Declared: made after everything else that passes want.  mvld does not read a protected
+     * (key_add; negative: none).  Declared: made after all else that passes want.  mvld does not read a protected
      * segment any more.  Code of the pass that calls go through opens it again, for a thread (wrpkru) or for all
      * threads (mprotect): passes/example/isolate.c.  A thread inherits the rights of a key from the thread that
      * creates it; signal handlers start without access.
@@ -345,9 +345,9 @@ struct mvld_api {
                           mvld_calls_rule *, uint32_t flags);
 
     /* Changes the target of one reference, as reference_each returned it: a CALL, LEA, SLOT or WORD that points
-     * to the beginning of a function, or a WORD of DT_INIT_ARRAY or DT_FINI_ARRAY.  `target` is code of an object (not of the vDSO or the host loader), or
-     * of a section that the pass added; for a reference in code it is within 2 GiB.  Or a JUMP_TABLE: then
-     * `target` is the target of an entry of the same table.
+     * to the beginning of a function, or a WORD of DT_INIT_ARRAY or DT_FINI_ARRAY.  `target` is code of an object
+     * (not of the vDSO or the host loader), or of a section that the pass added; for a reference in code it is
+     * within 2 GiB.  Or a JUMP_TABLE: then `target` is the target of an entry of the same table.
      *
      * Declared: verified now, made after the last pass, all of one pass or none.  An earlier pass may have
      * changed the same reference; the reference's `found` as `target` undoes that.  A snapshot holds references in

@@ -5,19 +5,16 @@
  *     library = libvault.so
  *     gate.1 = vault_open
  *
- * Calls of the listed functions, by other objects and through pointers that the host loader filled, go
- * through gates, and so do constructors and destructors.  A listed function has all its arguments in
- * registers.  A call of another function, or of an address from dlsym, and an access through a pointer into
- * the data, raise SIGSEGV.
+ * Calls of the listed functions, by other objects and through pointers that the host loader filled, go through gates,
+ * and so do constructors and destructors.  A listed function has all its arguments in registers.  A call of another
+ * function, or of an address from dlsym, and an access through a pointer into the data, raise SIGSEGV.
  *
- * With protection keys a gate opens the data for its thread: rdpkru, wrpkru.  Without, by mprotect for all
- * threads, while any is inside.  Functions that the library calls, and threads that it starts, have the same
- * access; after an exception or a longjmp out of it the data stays open; and other code of the process can
- * open it.
+ * With protection keys a gate opens the data for its thread; without, by mprotect for all threads, while any is inside.
+ * Functions that the library calls, and threads that it starts, have the same access; after an exception or a longjmp
+ * out of it the data stays open; and other code of the process can open it.
  */
 #include <mvld/freestanding.h>
 #include <mvld/pass.h>
-
 #include <elf.h>         /* numbers and formats only */
 #include <sys/syscall.h> /* numbers only */
 
@@ -30,11 +27,9 @@ static const struct mvld_option options[] = {
 };
 
 static struct domain {
-    const struct mvld_context *ctx;
+    const struct mvld_api *api;
     const struct mvld_object *object;
-    struct range { uintptr_t start, size; } data[4];
-    size_t n_data, n_gates, inside;
-    uintptr_t targets[GATES_MAX];
+    size_t start, size, inside, n_gates, targets[GATES_MAX]; /* of its data; functions that have gates */
     uint8_t (*gates)[112];
     int key, lock; /* negative: none */
 } domain;
@@ -48,15 +43,14 @@ static void call_kernel(long number, uintptr_t a, uintptr_t b, uintptr_t c, uint
 
 static void change_slowly(struct domain *d, int enters)
 {
-    uint64_t all = ~0ull, blocked;
+    uint64_t all = ~0ull, blocked; /* a handler would wait for its own thread */
 
-    call_kernel(SYS_rt_sigprocmask, 0 /* SIG_BLOCK: a handler would wait for its own thread */, (uintptr_t)&all,
-                (uintptr_t)&blocked, sizeof all);
+    call_kernel(SYS_rt_sigprocmask, 0 /* SIG_BLOCK */, (uintptr_t)&all, (uintptr_t)&blocked, sizeof all);
     while (__atomic_exchange_n(&d->lock, 1, __ATOMIC_ACQUIRE))
         __builtin_ia32_pause();
     d->inside -= !enters;
-    for (size_t i = 0; !d->inside && i < d->n_data; i++)
-        call_kernel(SYS_mprotect, d->data[i].start, d->data[i].size, enters ? 3 : 0, 0);
+    if (!d->inside)
+        call_kernel(SYS_mprotect, d->start, d->size, enters ? 3 : 0, 0);
     d->inside += enters != 0;
     __atomic_store_n(&d->lock, 0, __ATOMIC_RELEASE);
     call_kernel(SYS_rt_sigprocmask, 2 /* SIG_SETMASK */, (uintptr_t)&blocked, 0, sizeof all);
@@ -65,9 +59,8 @@ static void change_slowly(struct domain *d, int enters)
 static void leave(struct domain *d, uint64_t rights)
 {
     if (d->key < 0)
-        change_slowly(d, 0);
-    else
-        __asm__ volatile(".byte 0x0f, 0x01, 0xef" /* wrpkru */ : : "a"((uint32_t)rights), "c"(0), "d"(0) : "memory");
+        return change_slowly(d, 0);
+    __asm__ volatile(".byte 0x0f, 0x01, 0xef" /* wrpkru */ : : "a"((uint32_t)rights), "c"(0), "d"(0) : "memory");
 }
 
 static uint64_t enter(struct domain *d)
@@ -98,38 +91,44 @@ static const uint8_t frame[] = {0x41, 0x0e, 16, 0x86, 2, 0x43, 0x0d, 6, /* CFA =
 /* The index of the gate; or n_gates. */
 static size_t gate_of(uintptr_t target)
 {
-    size_t i = 0;
-
-    while (i < domain.n_gates && domain.targets[i] != target)
-        i++;
-    return i;
+    for (size_t i = 0; i < domain.n_gates; i++)
+        if (domain.targets[i] == target)
+            return i;
+    return domain.n_gates;
 }
 
 static int want_gate(uintptr_t target)
 {
-    if (gate_of(target) == GATES_MAX)
-        return domain.ctx->api->fail(domain.ctx->image, 7 /* E2BIG */, "isolate: more than %u gates", GATES_MAX);
-    domain.targets[gate_of(target)] = target;
-    domain.n_gates += gate_of(target) == domain.n_gates;
-    return 0;
+    if (gate_of(target) == domain.n_gates && domain.n_gates < GATES_MAX)
+        domain.targets[domain.n_gates++] = target;
+    return gate_of(target) == domain.n_gates ? -7 /* E2BIG */ : 0;
 }
 
-static int lead(void *unused, const struct mvld_reference *r)
+static int lead(void *ctx, const struct mvld_reference *r)
 {
     size_t i = gate_of(r->found);
 
-    (void)unused;
-    return i == domain.n_gates ? 0 : domain.ctx->api->reference_retarget(domain.ctx, r, (uintptr_t)&domain.gates[i]);
+    return i == domain.n_gates ? 0 : domain.api->reference_retarget(ctx, r, (uintptr_t)&domain.gates[i]);
 }
 
-static int make_gates(const struct mvld_api *api)
+static const char *rule(const struct mvld_context *ctx, const struct mvld_object *object,
+                        const struct mvld_binding *bound, uintptr_t *target)
+{
+    size_t i = gate_of(bound->found);
+
+    *target = i < domain.n_gates ? (uintptr_t)&domain.gates[i] /* or the slot leads there by now */
+              : bound->found - (uintptr_t)domain.gates < domain.n_gates * sizeof pattern ? bound->found : 0;
+    return (void)ctx, (void)object, *target ? NULL : "it leads to no gate";
+}
+
+static int make_gates(const struct mvld_context *ctx)
 {
     static const uint8_t places[] = {21, 31, 58, 77, 87};
     struct mvld_new_function functions[GATES_MAX];
 
     for (size_t i = 0; i < domain.n_gates; i++)
         functions[i] = (struct mvld_new_function){"gate", (uint32_t)(i * sizeof pattern), 101, frame, sizeof frame};
-    domain.gates = api->code_add(domain.ctx, domain.n_gates * sizeof pattern, functions, domain.n_gates, 0);
+    domain.gates = domain.api->code_add(ctx, domain.n_gates * sizeof pattern, functions, domain.n_gates, 0);
     for (size_t i = 0; domain.gates && i < domain.n_gates; i++) {
         const void *values[] = {&domain, enter, (void *)domain.targets[i], &domain, leave};
 
@@ -146,7 +145,7 @@ static int isolate(const struct mvld_context *ctx)
     const struct mvld_section *section;
     struct mvld_symbol symbol;
     uintptr_t called[4] = {0};
-    int error = 0;
+    int slow, error = 0;
 
     for (const Elf64_Dyn *d = domain.object->dynamic; d && d->d_tag != DT_NULL; d++)
         if (d->d_tag >= DT_INIT_ARRAY && d->d_tag <= DT_FINI_ARRAYSZ)
@@ -161,38 +160,37 @@ static int isolate(const struct mvld_context *ctx)
         error = api->symbol_find(domain.object, ctx->settings[i].text, NULL, &symbol)
                     ? api->fail(ctx->image, 2 /* ENOENT */, "isolate: there is no %s", ctx->settings[i].text)
                     : want_gate(symbol.address);
-    error = error ? error : make_gates(api);
+    error = error ? error : make_gates(ctx);
+    error = error ? error : api->domain_move(ctx->image, domain.object, (size_t)api->domain_add(ctx->image, "isolate"));
     domain.key = (int)api->key_add(ctx);
-    for (size_t i = 0; !error && (section = api->section_at(ctx->image, domain.object, i)); i++) {
-        if (section->kind != MVLD_SECTION_DATA || domain.n_data == 4)
-            continue;
-        domain.data[domain.n_data++] = (struct range){section->address, section->size};
-        error = api->section_protect(ctx, section, domain.key < 0 ? 0 : 3, domain.key < 0 ? -1 : domain.key);
-    }
+    slow = domain.key < 0;
+    for (size_t i = 0; !error && (section = api->section_at(ctx->image, domain.object, i)); i++)
+        if (section->kind == MVLD_SECTION_DATA) {
+            error = domain.size ? -95 /* ENOTSUP */ : api->section_protect(ctx, section, slow ? 0 : 3, domain.key);
+            domain.start = section->address, domain.size = section->size;
+        }
+    api->log(ctx->image, MVLD_LOG_PASSES, "isolate: %zu gates, by %s", domain.n_gates, slow ? "mprotect" : "a key");
     return error;
 }
 
 static int run(const struct mvld_context *ctx, const struct mvld_object *const *objects, size_t n)
 {
     const uint32_t words = MVLD_REFERENCES(MVLD_REFERENCE_WORD), slots = MVLD_REFERENCES(MVLD_REFERENCE_SLOT);
-    const struct mvld_api *api = ctx->api;
+    const struct mvld_api *api = domain.api = ctx->api;
     const char *why;
     int error = 0;
 
-    domain.ctx = ctx;
     for (size_t i = 0; i < n && !ctx->later; i++)
         if (!mvld_strcmp(mvld_file_name(objects[i]->name), ctx->settings[LIBRARY].text))
             domain.object = objects[i];
-    if (domain.object && !ctx->later) {
-        error = api->domain_move(ctx->image, domain.object, (size_t)api->domain_add(ctx->image, "isolated"));
-        error = error ? error : isolate(ctx);
-        api->log(ctx->image, MVLD_LOG_PASSES, "isolate: %s: %zu gates, by %s", domain.object->name, domain.n_gates,
-                 domain.key < 0 ? "mprotect" : "a protection key");
+    error = domain.object && !ctx->later ? isolate(ctx) : 0;
+    for (size_t i = 0; domain.object && i < n && !error; i++) {
+        int inside = api->domain_of(objects[i]) == api->domain_of(domain.object); /* its own calls stay so */
+        if (!objects[i]->why)
+            error = api->reference_each(ctx->image, objects[i], words | (inside ? 0 : slots), lead, (void *)ctx, &why);
+        if (!objects[i]->why && !inside && !error)
+            error = api->calls_retarget(ctx, objects[i], rule, 0);
     }
-    for (size_t i = 0; domain.object && i < n && !error; i++)
-        if (!objects[i]->why) /* its own calls stay inside */
-            error = api->reference_each(ctx->image, objects[i], words | (api->domain_of(objects[i]) ? 0 : slots), lead,
-                                        NULL, &why);
     return error;
 }
 

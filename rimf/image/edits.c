@@ -226,8 +226,8 @@ int rimf_edit_led(struct mvld_image *image, const struct rimf_object *object, ui
     struct bound bound;
     struct rimf_wanted wanted = {.target = 0};
 
-    if (bind_slot(image, object, slot, &bound) || bound.binding.target == names)
-        return bound.binding.target == names && names;
+    if (bind_slot(image, object, slot, &bound) || bound.binding.target == names || bound.binding.found == names)
+        return names && (bound.binding.target == names || bound.binding.found == names);
     for (const struct rimf_edit *edit = object->edit; edit; edit = edit->next)
         if (!edit->report)
             ask(edit, object, &bound.binding, 0, &wanted);

@@ -116,7 +116,7 @@ enum rimf_slot_state rimf_slot_value(const struct mvld_image *image,
     *value = rimf_unmoved(image, __atomic_load_n((const uintptr_t *)slot, __ATOMIC_ACQUIRE));
     holder = rimf_object_find(image, *value);
     if (!holder || !elf_holds(&rimf_object_of(holder)->view, *value, 1, PROT_EXEC))
-        return RIMF_SLOT_ODD;
+        return rimf_is_new_code(image, *value) ? RIMF_SLOT_BOUND : RIMF_SLOT_ODD;
     if (holder != &object->public || !lazy)
         return RIMF_SLOT_BOUND;
     code = code_at(object, *value);

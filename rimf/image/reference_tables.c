@@ -62,8 +62,10 @@ static int walk_slot_calls(const struct walk *w, const struct analysis *s)
                 slot = rimf_call_wanted(w->image, w->object, reference.slot);
             reference.found = slot.found;
             reference.target = slot.target;
-        } else if (elf_holds(&w->object->view, reference.site, 5, PROT_READ) && *(const uint8_t *)reference.site == 0xe8) {
-            reference.target = reference.found = reference.site + 5 + (uintptr_t)distance_at((const void *)(reference.site + 1));
+        } else if (elf_holds(&w->object->view, reference.site, 5, PROT_READ) &&
+                   *(const uint8_t *)reference.site == 0xe8) {
+            reference.found = reference.site + 5 + (uintptr_t)distance_at((const void *)(reference.site + 1));
+            reference.target = reference.found;
         }
         result = w->visit(w->cookie, &reference);
     }

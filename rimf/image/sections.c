@@ -155,6 +155,15 @@ int rimf_new_section_holds(const struct mvld_context *ctx, enum mvld_section_kin
     return section != NULL;
 }
 
+int rimf_is_new_code(const struct mvld_image *image, uintptr_t address)
+{
+    const struct new_section *section = image->new_sections;
+
+    while (section && !(section->public.prot & PROT_EXEC && holds(&section->public, address)))
+        section = section->next;
+    return section != NULL;
+}
+
 int rimf_new_sections_seal(struct mvld_image *image, const struct mvld_context *ctx)
 {
     for (struct new_section *section = image->new_sections; section; section = section->next) {
@@ -252,7 +261,7 @@ int rimf_section_protect(const struct mvld_context *ctx, const struct mvld_secti
     if (error)
         return error;
     if (!of || rimf_section_find(image, of->address) != of || of->kind != MVLD_SECTION_DATA ||
-        prot & ~(uint32_t)(PROT_READ | PROT_WRITE) || key < -1)
+        prot & ~(uint32_t)(PROT_READ | PROT_WRITE))
         return refuse(ctx, of, EINVAL, "it is no section of data, or no such protection");
     if (image->watch || of->address % RIMF_PAGE || (object && object->why))
         return refuse(ctx, of, ENOTSUP, image->watch ? "no snapshot holds it" : object && object->why ? object->why
@@ -295,7 +304,8 @@ void rimf_protections_forget(struct mvld_image *image, const struct mvld_context
 static int protect(struct mvld_image *image, const struct section_wanted *w)
 {
     const struct mvld_object *object = rimf_object_find(image, w->section->address);
-    const struct mvld_segment *segment = object ? elf_segment_at(&rimf_object_of(object)->view, w->section->address) : NULL;
+    const struct mvld_segment *segment =
+        object ? elf_segment_at(&rimf_object_of(object)->view, w->section->address) : NULL;
     long error = SYS6(image->sys, w->key < 0 ? SYS_mprotect : SYS_pkey_mprotect, w->section->address,
                       rimf_page_up(w->section->size), w->prot, w->key, 0, 0);
 

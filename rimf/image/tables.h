@@ -105,6 +105,8 @@ int rimf_section_may_add(const struct mvld_context *, enum mvld_section_kind, si
 int rimf_section_note(const struct mvld_context *, enum mvld_section_kind, uintptr_t at, size_t size);
 /* Whether these bytes are executable code, or will be when this pass has returned; or data. */
 int rimf_new_section_holds(const struct mvld_context *, enum mvld_section_kind, uintptr_t address);
+/* A pass added it, and it can be executed: a slot may be bound to it. */
+int rimf_is_new_code(const struct mvld_image *, uintptr_t address);
 /* Makes new code executable.  0, or -EACCES with a sentence. */
 int rimf_new_sections_seal(struct mvld_image *, const struct mvld_context *);
 /* Makes the pages of these bytes, in one segment of the object, writable and not executable; or restores

@@ -38,8 +38,8 @@ static size_t span_of(const struct mvld_file *file, const Elf64_Phdr *ph, size_t
     for (size_t i = 0; i < n; i++) {
         if (ph[i].p_type != PT_LOAD)
             continue;
-        if (ph[i].p_filesz > ph[i].p_memsz || ph[i].p_offset > file->size || ph[i].p_filesz > file->size - ph[i].p_offset ||
-            ph[i].p_vaddr > SPAN_MAX || ph[i].p_memsz > SPAN_MAX)
+        if (ph[i].p_filesz > ph[i].p_memsz || ph[i].p_offset > file->size ||
+            ph[i].p_filesz > file->size - ph[i].p_offset || ph[i].p_vaddr > SPAN_MAX || ph[i].p_memsz > SPAN_MAX)
             return 0;
         *low = ph[i].p_vaddr < *low ? rimf_page_down(ph[i].p_vaddr) : *low;
         high = ph[i].p_vaddr + ph[i].p_memsz > high ? ph[i].p_vaddr + ph[i].p_memsz : high;

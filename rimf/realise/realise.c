@@ -6,6 +6,7 @@
  *     calls in place     while a snapshot is made, which holds what becomes of originals
  *     code moves         with the calls in it (moved/batch.c)
  *     calls in place     else: of what did not move
+ *     words              that are wanted elsewhere
  *     functions go       that are removed (code/remove.c), wherever they are by then
  *     sections           are protected (image/sections.c)
  */
@@ -289,6 +290,7 @@ int rimf_image_emit(struct mvld_image *image)
     if (!image->watch)
         error = emit_all_in_place(image, made);
     error = fail_all(image, error);
+    rimf_retargets_end(image);
     end_edits(image);
     last = emit_last(image);
     return refused ? refused : failed ? failed : error ? error : last;

@@ -20,6 +20,8 @@ void rimf_image_emit_before(struct mvld_image *);
 /* realise/retarget.c: changes references as passes want, except the running one.  NULL; or *error, with a
  * sentence, and the pass whose edits cannot be made: none is changed. */
 const struct mvld_context *rimf_retargets_emit(struct mvld_image *, int *error);
+/* Words are written, when calls were: until then slots show what calls are verified by. */
+void rimf_retargets_end(struct mvld_image *);
 
 /* realise/restore.c: makes direct calls go through their slots again, in all objects.  The auditor was set
  * before (rimf_image_set_auditor), so that no more become direct. */

@@ -7,7 +7,8 @@
  *     with what it held
  *     the displacements of code are changed as one batch of patches; when one is refused, those
  *     that were not are changed back
- *     words and entries are written, which cannot fail any more, and what was opened is closed
+ *     entries are written, which cannot fail any more, and what was opened is closed
+ *     words are written when calls were, which are verified by what their slots held
  *
  * A function whose code was moved has its canonical address (rimf_canonical_address).
  */
@@ -78,6 +79,19 @@ static int open_words(struct mvld_image *image)
     return 0;
 }
 
+static void write_entries(struct mvld_image *image)
+{
+    const struct rimf_retargets *all = &image->retargets;
+
+    for (size_t i = 0; i < all->n; i++) {
+        const struct rimf_retarget *r = &all->list[i];
+
+        if (r->table && is_due(image, r))
+            *(int32_t *)r->at = (int32_t)(r->target - r->table);
+    }
+}
+
+/* They were verified, and none of their code has run since. */
 static void write_words(struct mvld_image *image)
 {
     const struct rimf_retargets *all = &image->retargets;
@@ -85,11 +99,12 @@ static void write_words(struct mvld_image *image)
     for (size_t i = 0; i < all->n; i++) {
         const struct rimf_retarget *r = &all->list[i];
 
-        if (!is_due(image, r))
+        if (r->next || r->table || !is_due(image, r))
             continue;
-        if (r->table)
-            *(int32_t *)r->at = (int32_t)(r->target - r->table);
-        else if (!r->next)
+        if (moved_relro_open_one(image, r->object))
+            rimf_log(image->log, MVLD_LOG_WARNING, "mvld: %s: the reference at %lx: RELRO cannot be written",
+                     r->object->public.name, (unsigned long)(r->at - r->object->view.bias));
+        else
             __atomic_store_n((uint64_t *)r->at, rimf_canonical_address(image, r->target), __ATOMIC_RELEASE);
     }
 }
@@ -148,7 +163,7 @@ static int emit(struct mvld_image *image)
 
     error = error ? error : change_code(image);
     if (!error)
-        write_words(image);
+        write_entries(image);
     close_entries(image);
     moved_relro_close(image, rimf_table_enter(image));
     rimf_table_leave(image);
@@ -191,8 +206,19 @@ const struct mvld_context *rimf_retargets_emit(struct mvld_image *image, int *er
     *error = emit(image);
     if (*error)
         return all->refused ? all->refused : all->list[0].ctx;
+    return NULL;
+}
+
+void rimf_retargets_end(struct mvld_image *image)
+{
+    struct rimf_retargets *all = &image->retargets;
+
+    if (!all->n || all->list[0].ctx == image->unfinished)
+        return;
+    write_words(image);
+    moved_relro_close(image, rimf_table_enter(image));
+    rimf_table_leave(image);
     report(image);
     rimf_retargets_forget(image, image->unfinished, 1);
     renew(image);
-    return NULL;
 }
