@@ -57,9 +57,9 @@
  *
  *   Any thread may call any function at any time; calls are serialised.  Other
  *   threads may run the code meanwhile.  A call made after a commit returned runs
- *   the new variant; a thread inside an old variant finishes there.  Not
- *   async-signal-safe.  After fork the child has the state of its parent.  Do not
- *   call between vfork and exec.
+ *   the new variant; a thread inside an old variant finishes there
+ *   (multiverse_synchronize() waits for that).  Not async-signal-safe.  After fork the
+ *   child has the state of its parent.  Do not call between vfork and exec.
  */
 #ifndef MULTIVERSE_H
 #define MULTIVERSE_H

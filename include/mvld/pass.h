@@ -419,12 +419,11 @@ struct mvld_api {
 
     /* Maps zeroed memory for code or data of the pass, in whole pages, within reach of calls of all objects
      * near the program.  Data stays writable.  Code is writable until the pass returns; then it becomes
-     * executable and read-only, and calls can be bound to it (calls_retarget).  The memory is freed only by
-     * section_remove.  For
-     * the thread that loads, inside run; also inside relocate, for symbol_add, but run can bind no calls to
-     * such a section.  NULL, with a sentence: no free addresses near the program (`placement = as-is`), the
-     * size is 0 or above MVLD_SECTION_MAX, there are MVLD_SECTIONS_MAX sections, another stage, or a snapshot
-     * is being made. */
+     * executable and read-only, and calls can be bound to it (calls_retarget).  Only section_remove frees
+     * the memory.  For the thread that loads, inside run; also inside relocate, for symbol_add, but run can
+     * bind no calls to such a section.  NULL, with a sentence: no free addresses near the program
+     * (`placement = as-is`), the size is 0 or above MVLD_SECTION_MAX, there are MVLD_SECTIONS_MAX sections,
+     * another stage, or a snapshot is being made. */
     void *(*section_add)(const struct mvld_context *, enum mvld_section_kind, size_t size);
     /* Unmaps a section that this pass added in the same call of `run`.  Returns 0, or an error with a sentence:
      * -EPERM: another stage; -EINVAL: no added section, or one of code_add; -EBUSY: another pass added it (the
@@ -452,9 +451,9 @@ struct mvld_api {
      * be patched where it runs, and also where it was mapped if the original runs, too, in the same batch
      * (moved_find); otherwise it is refused.
      *
-     * Outside of the pass's functions, no object may be unmapped while a commit changes it: the process would end as
-     * if the program had written there.  `removed` is called after dlclose, which is too late.  A thread that commits
-     * holds the objects, as the pass's library can (dlopen with RTLD_NOLOAD). */
+     * Outside of the pass's functions, no object may be unmapped while a commit changes it: the process
+     * would end as if the program had written there.  `removed` is called after dlclose, which is too late.
+     * A thread that commits must hold the objects: the pass's library can, by dlopen with RTLD_NOLOAD. */
     struct mvld_batch *(*patch_begin)(struct mvld_image *);
     int (*patch_add)(struct mvld_batch *, uintptr_t address, const void *expect,
                      const void *replace, size_t length);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * core.c: what a kernel does with its engine.
+ * core.c: a kernel's operations on its engine.
  */
 #include "kernel/core/core.h"
 
@@ -182,15 +182,11 @@ static void write_switch(const struct mv_switch *sw, uint64_t value)
 int mvk_set(const char *name, int64_t value)
 {
     struct mv_switch *sw = switch_of(name);
-    const struct mvld_object *object;
     uint64_t before;
     int result;
 
     if (!sw)
         return refuse(ENOENT, "there is no such switch");
-    object = mvk_api.object_find(&image, sw->address);
-    if (!object || !mvk_api.object_holds(object, sw->address, sw->width, PROT_WRITE))
-        return refuse(EPERM, "the switch is in read-only memory");
     if (!can_hold(sw, value))
         return refuse(ERANGE, "the switch cannot hold this value");
     before = mv_switch_read(sw);

@@ -163,7 +163,7 @@ struct call_way caller_way(struct mvld_image *image, const struct mvld_object *o
     return (struct call_way){0, 0};
 }
 
-/* ---- who asks for whom --------------------------------------------------------------- */
+/* ---- callers by address --------------------------------------------------------------- */
 
 /* mov from, to: two registers of 64 bits. */
 static int is_move(const struct instruction *i, unsigned from, unsigned to)

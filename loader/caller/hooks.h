@@ -53,7 +53,7 @@ int caller_install(void *loader, const char **why);
 /* Called when objects were closed or added, before the passes are told. */
 void caller_changed(struct loader *, const struct mvld_object *const *removed, size_t n);
 
-/* Called from the stubs, through entry.S.  loader_caller_address: the original of an address.  The
+/* Called from the stubs, through caller/entry.S.  loader_caller_address: the original of an address.  The
  * next: the canonical address of a function (dlsym).  loader_caller_named: corrects dladdr's result
  * `found` for the given address.  loader_caller_place: the address where a frame continues. */
 uintptr_t loader_caller_address(const struct loader *, uintptr_t address) RIMF_HIDDEN;

@@ -25,6 +25,14 @@ struct hooks {
 int caller_hooks(const struct caller_hooks *, size_t first, size_t end, struct hooks *,
                   const char **why);
 
+/* caller/entry.S: a stub's slots contain these addresses. */
+void caller_stub_entry(void) RIMF_HIDDEN;
+void caller_stub_caller(void) RIMF_HIDDEN;
+void caller_stub_place(void) RIMF_HIDDEN;
+void caller_stub_result(void) RIMF_HIDDEN;
+void caller_stub_symbol(void) RIMF_HIDDEN;
+void caller_stub_named(void) RIMF_HIDDEN;
+
 /* caller/stub.c */
 
 #define CALLER_SLOTS (CALLER_STUB - 16u) /* offset of two slots in a stub */

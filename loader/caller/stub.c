@@ -13,7 +13,7 @@
  *     T:  displaced instructions; e9 <rel32>  jmp f+n
  *
  * For _dl_addr it is like the last one, between push %rdi, push %rsi and pop %rsi, pop %rdi, which
- * save the given address and the address of the result.  The slots, at the end, point to entry.S.
+ * save the given address and the address of the result.  The slots, at the end, point to caller/entry.S.
  *
  * A stub that calls T is a frame of its own, and the program's code may run below it: an IFUNC's
  * resolver that dlsym calls, an allocator for its error.  So `frame` describes the stack up to T;

@@ -70,7 +70,7 @@ static int unreadable(const struct reader *r, const char *path, long error)
                      "the file %s (error %ld)", error_words(error), -error);
 }
 
-/* ---- whom to believe ----------------------------------------------------------- */
+/* ---- trusted files ----------------------------------------------------------- */
 
 /* Whether the opened file is at the end of a path that only root and `user` can change. */
 static int is_only_of(const struct reader *r, const struct file *f, const struct stat *st,

@@ -30,7 +30,7 @@ static int prot_of(uint32_t flags)
            (flags & PF_X ? PROT_EXEC : 0);
 }
 
-/* Looks for the note of entry.S in the bytes read from the file. */
+/* Looks for the note of start/entry.S in the bytes read from the file. */
 int host_is_ours(const void *head, size_t size)
 {
     size_t n;

@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "rimf/base/base.h"
+
 struct arena;
 struct loader;
 struct rimf_sys;
@@ -46,9 +48,15 @@ void host_explain(const struct loader *, const int *errors, char *why, size_t si
 /* ---- host/text.c ------------------------------------------------------------ */
 
 #define MMAP_SITES 4
+#define MMAP_SITE_SIZE 64
+#define MMAP_SITE_CODE 7  /* bytes of the host loader's for which it stands */
+#define MMAP_MUSL_SIZE 10
 #define TEXT_PATCHES (1 + MMAP_SITES)
 #define FAR_JUMP 16 /* bytes */
 #define CPUID_SITES 64 /* a host loader with more is not changed */
+extern const uint8_t loader_cpuid_stubs[] RIMF_HIDDEN; /* host/entry.S: one for each question */
+#define CPUID_STUB_SIZE 80
+#define CPUID_STUB_CODE 4 /* bytes before those of the host loader's */
 
 /* A cpuid of the host loader, with the instructions before it, which its stub repeats. */
 struct question {
@@ -65,7 +73,13 @@ struct text_patch {
 
 /* symbol.c: defined there, and inside of what is mapped; or NULL. */
 const Elf64_Sym *host_symbol(const struct host *, const char *name);
-int host_hook(struct loader *);
+/* Where the host loader's jumps lead. */
+struct host_entries {
+    uintptr_t hook;      /* stands in for _dl_debug_state */
+    uintptr_t mmap;      /* MMAP_SITES entries of MMAP_SITE_SIZE bytes; 0: its calls of mmap stay */
+    uintptr_t mmap_musl; /* for MMAP_MUSL_SIZE bytes of musl's */
+};
+int host_hook(struct loader *, const struct host_entries *);
 int text_write(const struct rimf_sys *, struct host *, const struct text_patch *, size_t n,
                const char **how);
 /* Makes patches (at most two each) for those of `n` questions that are answered from memory;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * loader/host/symbol.c: a dynamic symbol of the host loader, by its name.
+ * loader/host/symbol.c: finds a dynamic symbol of the host loader by name.
  *
- * rimf/elf/symbols.c finds symbols, too.  It is not used here, because each start of each program comes here: that
- * code lies in pages that a start with nothing configured does not touch, and its view of an object asks the kernel
- * what can be read.
+ * rimf/elf/symbols.c finds symbols, too.  Each start of each program runs this code, so it does without:
+ * rimf/elf/symbols.c is in pages that a start with nothing configured does not touch, and its view of an
+ * object asks the kernel which memory can be read.
  */
 #include "loader/host/host.h"
 

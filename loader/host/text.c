@@ -180,15 +180,15 @@ int text_write_again(const struct rimf_sys *sys, const struct host *host,
 /* ---- all of it -------------------------------------------------------------------- */
 
 /* Returns the number of patches; *sites is 0 if there are none. */
-static size_t add_mmap_sites(struct loader *l, struct text_patch *patch, size_t *sites)
+static size_t add_mmap_sites(struct loader *l, const struct host_entries *entries, struct text_patch *patch,
+                             size_t *sites)
 {
     uintptr_t at[MMAP_SITES];
     size_t code = l->host.musl ? host_mmap_musl(&l->host, at) : MMAP_SITE_CODE, n = 0;
 
     *sites = l->host.musl ? code != 0 : host_mmap_sites(&l->host, at);
     for (size_t i = 0; i < *sites; i++) {
-        uintptr_t to = code == MMAP_MUSL_SIZE ? (uintptr_t)loader_mmap_musl
-                                              : (uintptr_t)loader_mmap_sites + MMAP_SITE_SIZE * i;
+        uintptr_t to = code == MMAP_MUSL_SIZE ? entries->mmap_musl : entries->mmap + MMAP_SITE_SIZE * i;
         int made = make_jump(&l->host, patch + n, at[i], to, 1 + i);
 
         if (made < 0) { /* some libraries would be placed and others not: place none */
@@ -231,16 +231,16 @@ size_t text_questions(struct loader *l, const struct question *questions, size_t
 }
 
 /* Adds all jumps besides the hook's, and reports which. */
-static size_t add_jumps(struct loader *l, const struct question *questions, size_t n_questions,
-                        struct text_patch *patch, size_t *mmaps, size_t *put)
+static size_t add_jumps(struct loader *l, const struct host_entries *entries, const struct question *questions,
+                        size_t n_questions, struct text_patch *patch, size_t *mmaps, size_t *put)
 {
-    size_t n = l->arena.end || l->mapstage.wanted || l->relocatestage.wanted ? add_mmap_sites(l, patch, mmaps) : 0;
+    size_t n = entries->mmap ? add_mmap_sites(l, entries, patch, mmaps) : 0;
 
     return n + text_questions(l, questions, n_questions, patch + n, put);
 }
 
 /* Returns 0 if hooked; otherwise the log has the reason. */
-int host_hook(struct loader *l)
+int host_hook(struct loader *l, const struct host_entries *entries)
 {
     struct text_patch few[2 * TEXT_PATCHES], *patch = NULL;
     const Elf64_Sym *state = host_symbol(&l->host, "_dl_debug_state");
@@ -266,13 +266,13 @@ int host_hook(struct loader *l)
     }
     n_questions = patch ? n_questions : 0;
     patch = patch ? patch : few;
-    n = make_jump(&l->host, patch, place, (uintptr_t)loader_hook_entry, 0);
+    n = make_jump(&l->host, patch, place, entries->hook, 0);
     if (n < 0) {
         rimf_log(&l->log, MVLD_LOG_WARNING, "not hooked: the host loader lies too far away");
         rimf_heap_release(&l->heap, patch == few ? NULL : patch);
         return n;
     }
-    n += (int)add_jumps(l, questions, n_questions, patch + n, &mmaps, &put);
+    n += (int)add_jumps(l, entries, questions, n_questions, patch + n, &mmaps, &put);
     err = text_write(l->sys, &l->host, patch, (size_t)n, &how);
     rimf_heap_release(&l->heap, patch == few ? NULL : patch);
     if (err == -ENOTRECOVERABLE)

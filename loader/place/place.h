@@ -32,7 +32,7 @@ void place_set_unplaced(const struct loader *);
 long place_room(void *loader, size_t size);
 struct mmap_call {
     uintptr_t address, length, prot, flags, fd, offset;
-}; /* then, from entry.S: the caller's %rbx, %r12 to %r15, %rbp, and its stack */
+}; /* then, from start/entry.S: the caller's %rbx, %r12 to %r15, %rbp, and its stack */
 /* Makes such a mapping in the arena, preferably at `first` (if not 0); returns its address or an
  * error. */
 long place_map(struct loader *, const struct mmap_call *, uintptr_t first);

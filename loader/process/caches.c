@@ -29,7 +29,7 @@ static const char *variable(const struct loader *l, const char *name)
     return value;
 }
 
-/* The user whose files are trusted besides root's: the one who started the program. */
+/* The user whose files are trusted besides root's: the user who started the program. */
 uint32_t caches_user(const struct loader *l)
 {
     return l->block.secure ? 0 : l->block.user;

@@ -4,7 +4,7 @@
  *
  * On bare metal a cpuid is cheap.  In a virtual machine each goes to the hypervisor, for some
  * microseconds, and glibc executes 40 at a start.  The build knows them (known_sites.py); jumps
- * from them go to stubs of entry.S, which call this file.  Two kinds of answers are reused:
+ * from them go to stubs of host/entry.S, which call this file.  Two kinds of answers are reused:
  *
  *   - of this process: the highest extended leaf, the caches of the first and second level, and a
  *     cache by its number, which glibc queries a dozen times.  These answers depend neither on time

@@ -74,7 +74,7 @@ struct cpu_answers {
     int outdated; /* the record beside the snapshot does not fit */
 };
 
-struct cpuid_call { /* registers, as entry.S pushes them */
+struct cpuid_call { /* registers, as host/entry.S pushes them */
     uint64_t rax, rbx, rcx, rdx;
 };
 

@@ -26,18 +26,6 @@
 #include <fcntl.h>    /* numbers only */
 #include <sys/mman.h> /* numbers only */
 
-#define NAME_SIZE 4096u
-
-char *mapstage_path(struct loader *l, int fd)
-{
-    char *name = rimf_heap_alloc(&l->heap, NAME_SIZE), link[40];
-
-    rimf_format(link, sizeof link, "/proc/self/fd/%d", fd);
-    if (name && SYS6(l->sys, SYS_readlinkat, AT_FDCWD, link, name, NAME_SIZE - 1, 0, 0) <= 0)
-        rimf_format(name, NAME_SIZE, "a file without a name");
-    return name;
-}
-
 /* Whether nothing is mapped there now. */
 static int place_at(void *loader, uintptr_t address)
 {

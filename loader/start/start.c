@@ -13,11 +13,6 @@
 #include <errno.h>        /* numbers only */
 #include <fcntl.h>        /* numbers only */
 #include <sys/mman.h>     /* numbers only */
-#include <time.h>         /* numbers only */
-
-struct loader loader_state;
-_Static_assert(offsetof(struct loader, mmap_return) == 0, "entry.S jumps back through it");
-_Static_assert(offsetof(struct loader, cpuid_return) == 32, "and through these");
 
 extern const Elf64_Ehdr own_header __asm__("__ehdr_start") RIMF_HIDDEN;
 
@@ -46,30 +41,6 @@ void loader_relocate(void)
         *(uintptr_t *)(base + r->r_offset) = base + (uintptr_t)r->r_addend;
     if (relro_end > relro)
         rimf_syscall(SYS_mprotect, (long)relro, (long)(relro_end - relro), PROT_READ, 0, 0, 0);
-}
-
-/* ---- statistics ------------------------------------------------------------------------ */
-
-void stage_time(struct loader *l, int stage)
-{
-    static const char *const names[STAGES] = {
-        [STAGE_PLANNED] = "configuration and pipeline",
-        [STAGE_MAPPED] = "host loader mapped",
-        [STAGE_PATCHED] = "host loader hooked",
-        [STAGE_HOOK] = "host loader's own work",
-        [STAGE_RUN] = "image and passes",
-    };
-    struct timespec now = {0};
-
-    if (!rimf_log_enabled(&l->log, MVLD_LOG_STATISTICS))
-        return;
-    SYS3(l->sys, SYS_clock_gettime, CLOCK_MONOTONIC, &now, 0);
-    l->at[stage] = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-    if (stage)
-        rimf_log(&l->log, MVLD_LOG_STATISTICS, "start-up: %s: %lu ns", names[stage],
-                 l->at[stage] - l->at[stage - 1]);
-    SYS3(l->sys, SYS_clock_gettime, CLOCK_MONOTONIC, &now, 0); /* without this line */
-    l->at[stage] = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
 /* ---- LD_PRELOAD --------------------------------------------------------------------------- */
@@ -189,7 +160,13 @@ static void prepare(struct loader *l)
 
 static void hook(struct loader *l)
 {
-    l->hooked = host_hook(l) == 0;
+    const struct host_entries entries = {
+        .hook = (uintptr_t)loader_hook_entry,
+        .mmap = l->arena.end || l->mapstage.wanted || l->relocatestage.wanted ? (uintptr_t)loader_mmap_sites : 0,
+        .mmap_musl = (uintptr_t)loader_mmap_musl,
+    };
+
+    l->hooked = host_hook(l, &entries) == 0;
     mapstage_require(l, l->hooked ? l->mmap_return[0] : 0);
     if (l->hooked)
         preload(l); /* only what the hook can remove again */

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * loader/start/start.h: the order of a start, and the events of the host loader.
+ *
+ * start.c lists a start.  init.c and objects.c call each other: what came by dlopen waits for its relocation in
+ * init.c, and objects.c is called before and after.
  */
 #ifndef LOADER_START_H
 #define LOADER_START_H
@@ -13,6 +16,17 @@
 struct mvld_image;
 struct loader;
 
+/* ---- entry.S ----------------------------------------------------------------------------- */
+
+void loader_entry(void) RIMF_HIDDEN;      /* ELF entry point */
+void loader_hook_entry(void) RIMF_HIDDEN; /* struct host_entries */
+extern const uint8_t loader_mmap_sites[] RIMF_HIDDEN;
+void loader_mmap_musl(void) RIMF_HIDDEN;
+extern const uint8_t loader_init_thunks[] RIMF_HIDDEN; /* INIT_CHUNK entries */
+#define INIT_THUNK_SIZE 16
+void loader_init_common(void) RIMF_HIDDEN;
+void loader_no_init(void) RIMF_HIDDEN; /* endbr64; ret */
+
 /* ---- start.c ----------------------------------------------------------------------------- */
 
 struct start {
@@ -20,6 +34,9 @@ struct start {
 };
 struct start loader_start(struct loader *, uintptr_t *sp) RIMF_HIDDEN;
 void loader_relocate(void) RIMF_HIDDEN;
+
+/* ---- statistics.c ------------------------------------------------------------------------- */
+
 void stage_time(struct loader *, int stage);
 
 /* ---- program.c --------------------------------------------------------------------------- */
@@ -38,9 +55,14 @@ void program_build_id(const struct loader *, struct identity *out);
 
 /* Called instead of the host loader's mmap. */
 long loader_mmap(struct loader *, const struct mmap_call *) RIMF_HIDDEN;
+
+/* ---- mapped_name.c ------------------------------------------------------------------------ */
+
 /* The name that the link map will have for the object that is being mapped, or, if unknown, its real path;
  * on the heap, or NULL. */
 char *mapped_name(struct loader *, const struct mmap_call *);
+/* The kernel's path; on the heap, or NULL. */
+char *mapstage_path(struct loader *, int fd);
 
 /* ---- map_stage.c ------------------------------------------------------------------------- */
 
@@ -56,8 +78,6 @@ struct mapstage {
 void mapstage_start(struct loader *);
 /* The number of known mmap calls of the host loader. */
 void mapstage_require(struct loader *, size_t mmap_sites);
-/* The kernel's path; on the heap, or NULL. */
-char *mapstage_path(struct loader *, int fd);
 /* Called before the host loader maps this file: so many bytes, or, with 0, at a fixed address.  0, or
  * -EACCES: a pass refused it. */
 int mapstage_file(struct loader *, const struct mmap_call *, size_t length);

@@ -13,8 +13,8 @@ struct store_plan {
     uint64_t pipeline; /* their fingerprint */
     int build, learns;
     int outdated; /* a snapshot that does not fit is to be removed for a new one */
-    int lock;     /* the cache's lock, if this process builds or makes room; or -1 */
-    struct store_place place; /* folder of the new one, if this process builds or makes room */
+    int lock;     /* the cache's lock, if this process builds or frees space; or -1 */
+    struct store_place place; /* folder of the new one, if this process builds or frees space */
     struct rimf_start *made;  /* the new one's facts about this start */
 };
 

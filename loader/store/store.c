@@ -205,7 +205,7 @@ static void apply_found(struct loader *l, const struct store_plan *plan)
         say_not_applied(l, l->snapshot.folder, object ? object->name : NULL, why);
     } else {
         l->snapshot.state = FOUND_APPLIED;
-        file->laid.led = 0; /* they stay led */
+        file->laid.led = 0; /* they stay redirected */
         file->laid.end_text = file->laid.first_text;
         say_unplaced(l, &file->view);
         name_moved(l);

@@ -14,7 +14,7 @@
 #define LINKS 16
 
 /* Nobody but root and the user can change the checked part of the path.  So it is named again for
- * each further component, and no descriptor is kept open. */
+ * each further component, and no descriptor stays open. */
 struct walk {
     const struct rimf_sys *sys;
     uint32_t user;

@@ -14,7 +14,7 @@
 #include "rimf/image/private.h"
 #include "rimf/x86/decode.h"
 
-/* ---- code/instructions.c: of code alone ------------------------------------------------------ */
+/* ---- code/instructions.c: of code only ------------------------------------------------------ */
 
 struct code_instructions {
     struct mvld_instruction *list; /* ascending; `others` as far as the code itself tells */

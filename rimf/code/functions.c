@@ -105,7 +105,7 @@ static const char *name_at(const struct names *names, uintptr_t address)
 
 /* ---- functions -------------------------------------------------------------------------------- */
 
-/* Who leads there, beside functions that are proven. */
+/* References to it from outside proven functions. */
 static uint32_t flags_of(const struct names *names, const struct analysis_unit *unit, uintptr_t entry)
 {
     int proven = unit->reason == ANALYSIS_PROVEN;
@@ -214,7 +214,7 @@ const struct analysis_unit *code_unit_at(struct mvld_image *image, struct rimf_o
     *why = !unit                              ? "no function is there"
            : !(unit->flags & ANALYSIS_DECODED) ? "its function is not proven"
            : object->moved                     ? "its code was moved before" /* a jump was written over some of it */
-           : object->patched & OBJECT_PATCHED  ? "a pass changed code of its object, byte by byte"
+           : object->code.patched & OBJECT_PATCHED  ? "a pass changed code of its object, byte by byte"
                                                : NULL;
     return *why ? NULL : unit;
 }

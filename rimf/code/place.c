@@ -111,7 +111,7 @@ const char *code_place_read(struct code_splice *splice, const struct code_place 
 /* Only whole instructions were replaced since the code was compared with its analysis. */
 static const char *unsure(struct mvld_image *image, const struct rimf_object *object, const struct code_place *p)
 {
-    return !object->code_known ? "it is not certain that its code is that of its file"
+    return !object->code.known ? "it is not certain that its code is that of its file"
            : rimf_is_kept_original(image, p->start) ? "mvld stands in front of its function"
                                                     : NULL;
 }

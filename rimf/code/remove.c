@@ -307,7 +307,7 @@ static int emit(struct mvld_image *image, const struct rimf_removal *first)
     if (error)
         return rimf_fail(image, -error, "%s: %s: no function is removed: its code cannot be changed now",
                          first->ctx->pass, first->object->public.name);
-    first->object->patched |= OBJECT_REMOVED;
+    first->object->code.patched |= OBJECT_REMOVED;
     rimf_log(image->log, MVLD_LOG_PASSES, "%s: %s: %zu functions are removed, %zu bytes", first->ctx->pass,
              first->object->public.name, n, bytes);
     return 0;

@@ -284,8 +284,8 @@ static void note_made(const struct mvld_context *ctx)
     for (struct code_splice *splice = ctx->image->splices; splice; splice = splice->next) {
         if (!is_of(splice, ctx))
             continue;
-        splice->object->patched |= OBJECT_SPLICED;
-        splice->object->patched_by = ctx;
+        splice->object->code.patched |= OBJECT_SPLICED;
+        splice->object->code.patched_by = ctx;
         splice->is_made = 1;
         memcpy(splice->now, splice->then, sizeof splice->now);
         for (struct code_spliced *s = splice->first; s; s = s->next)

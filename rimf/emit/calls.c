@@ -181,6 +181,6 @@ void emit_count(struct emit_calls *c, size_t pages)
             if (c->ways[i].calls)
                 count_way(c, i, edit, bit);
         edit->now.pages += pages;
-        c->object->calls_direct |= edit->now.made != 0;
+        c->object->code.calls_direct |= edit->now.made != 0;
     }
 }

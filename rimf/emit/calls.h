@@ -5,7 +5,8 @@
  *     patch     this process, where the object was mapped, or where its code moved before    realise/changes.c
  *     moved     a copy that is being made                                                    moved/calls.c
  *
- * What `patch` makes of pages, store/write_overlay.c writes into files: nothing is made a second time for a snapshot.
+ * For a snapshot no call is made a second time: store/write_overlay.c writes the pages that `patch`
+ * changed.
  *
  * The wanted target is queried once for each slot.  Each call is read, compared with the analysis, or with
  * the result of an earlier emission, and made: by one function, whatever the bytes are for.

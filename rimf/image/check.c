@@ -107,8 +107,8 @@ static int check_object(struct mvld_image *image, const struct rimf_object *obje
         return BROKEN(image, "%s has wrong flags, or is gone", public->name);
     if (object->view.bias != public->bias)
         return BROKEN(image, "%s has two load biases", public->name);
-    if (object->domain >= image->n_domains)
-        return BROKEN(image, "%s is in domain %zu of %zu", public->name, object->domain,
+    if (object->domain.now >= image->n_domains)
+        return BROKEN(image, "%s is in domain %zu of %zu", public->name, object->domain.now,
                       image->n_domains);
     if (public->flags & MVLD_OBJECT_OPAQUE)
         return check_opaque(image, object);
@@ -133,7 +133,7 @@ static int check_counts(struct mvld_image *image, const struct rimf_table *table
         size_t n = 0;
 
         for (size_t i = 0; i < table->n_objects; i++)
-            n += table->objects[i]->domain == d;
+            n += table->objects[i]->domain.now == d;
         if (n != image->domains[d]->n_objects)
             return BROKEN(image, "domain %s counts %zu objects and holds %zu",
                           image->domains[d]->name, image->domains[d]->n_objects, n);

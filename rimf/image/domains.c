@@ -66,14 +66,14 @@ long rimf_domain_add(struct mvld_image *image, const char *name)
 
 size_t rimf_domain_of(const struct mvld_object *object)
 {
-    return rimf_is_object(object) ? rimf_object_of(object)->domain : 0;
+    return rimf_is_object(object) ? rimf_object_of(object)->domain.now : 0;
 }
 
 static void enter(struct mvld_image *image, struct rimf_object *object, size_t domain)
 {
-    image->domains[object->domain]->n_objects--;
+    image->domains[object->domain.now]->n_objects--;
     image->domains[domain]->n_objects++;
-    object->domain = domain;
+    object->domain.now = domain;
 }
 
 int rimf_domain_move(struct mvld_image *image, const struct mvld_object *object, size_t domain)
@@ -90,17 +90,17 @@ int rimf_domain_move(struct mvld_image *image, const struct mvld_object *object,
         return rimf_fail(image, EINVAL, "%s: there is no domain %zu", object->name, domain);
     if (private->gone)
         return -ENOENT;
-    if (private->domain_by != image->running)
-        private->domain_found = private->domain;
-    private->domain_by = image->running;
+    if (private->domain.by != image->running)
+        private->domain.found = private->domain.now;
+    private->domain.by = image->running;
     enter(image, private, domain);
     return 0;
 }
 
 void rimf_domain_take_back(struct mvld_image *image, struct rimf_object *object, const struct mvld_context *ctx)
 {
-    if (object->domain_by != ctx)
+    if (object->domain.by != ctx)
         return;
-    object->domain_by = NULL;
-    enter(image, object, object->domain_found);
+    object->domain.by = NULL;
+    enter(image, object, object->domain.found);
 }

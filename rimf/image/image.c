@@ -142,7 +142,7 @@ static void count_in_domains(struct update *u, struct rimf_object *const *remove
 {
     u->image->domains[0]->n_objects += u->n_added;
     for (size_t i = 0; i < n_removed; i++)
-        u->image->domains[removed[i]->domain]->n_objects--;
+        u->image->domains[removed[i]->domain.now]->n_objects--;
 }
 
 /* Allocates all memory first; after that nothing can fail. */

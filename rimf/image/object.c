@@ -79,8 +79,8 @@ struct rimf_object *rimf_object_create(struct mvld_image *image, const struct ri
     };
     object->room = source->room;
     if (source->identity) {
-        object->identity = *source->identity;
-        object->identified = 1;
+        object->file.id = *source->identity;
+        object->file.known = 1;
     }
     if (probed < 0 || elf_view_open(&object->view, source, segments, n_segments, &why)) {
         make_opaque(object, why);

@@ -33,8 +33,8 @@ static int host_segment(void *cookie, uintptr_t address, struct mvld_segment *ou
         return -ENOENT;
     *out = *segment;
     if (((struct mvld_image *)cookie)->stage == RIMF_STAGE_RUN) {
-        ((struct rimf_object *)rimf_object_of(object))->patched |= OBJECT_PATCHED;
-        ((struct rimf_object *)rimf_object_of(object))->patched_by = ((struct mvld_image *)cookie)->running;
+        ((struct rimf_object *)rimf_object_of(object))->code.patched |= OBJECT_PATCHED;
+        ((struct rimf_object *)rimf_object_of(object))->code.patched_by = ((struct mvld_image *)cookie)->running;
     }
     return 0;
 }

@@ -43,8 +43,8 @@ void rimf_image_set_analyses(struct mvld_image *image, const struct analysis_pla
 void rimf_image_set_steered(struct mvld_image *image, int (*is_steered)(void *cookie, const char *folder),
                             void *cookie)
 {
-    image->is_steered = is_steered;
-    image->steered_cookie = cookie;
+    image->feeder.is_steered = is_steered;
+    image->feeder.steered_cookie = cookie;
 }
 
 /* Removes folders whose path somebody else can change. */
@@ -54,7 +54,7 @@ static void ask_of_places(struct mvld_image *image)
     size_t kept = 0;
 
     for (size_t i = 0; i < image->n_analyses; i++) {
-        if (places[i].unasked && image->is_steered(image->steered_cookie, places[i].folder))
+        if (places[i].unasked && image->feeder.is_steered(image->feeder.steered_cookie, places[i].folder))
             continue;
         places[kept] = places[i];
         places[kept++].unasked = 0;
@@ -126,13 +126,13 @@ static int is_unwritten(const struct mvld_image *image, const struct rimf_object
 static int is_other_code(const struct mvld_image *image, struct rimf_object *object,
                          const struct analysis *s)
 {
-    int same_file = object->identified && file_id_same(&s->header->identity, &object->identity);
+    int same_file = object->file.known && file_id_same(&s->header->identity, &object->file.id);
 
-    if (same_file && (!image->caller_hooks || object->code_known))
+    if (same_file && (!image->feeder.caller_hooks || object->code.known))
         return 0;
     if (!(same_file && is_unwritten(image, object, s)) && !same_bytes(object, s))
         return 1;
-    object->code_known = 1;
+    object->code.known = 1;
     return 0;
 }
 
@@ -294,7 +294,7 @@ void rimf_analysis_without_names(struct rimf_object *object)
         object->analysis->file.size = in.symbols;
 }
 
-/* ---- who watches ------------------------------------------------------------------- */
+/* ---- watchers ------------------------------------------------------------------- */
 
 void rimf_image_set_untraced(struct mvld_image *image, int untraced)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
  * rimf/image/sections.c: an object's parts by kind; and code and data that passes add, near the
- * program, where the feeder knows room within reach of the objects' calls.
+ * program, where the feeder knows free addresses within reach of the objects' calls.
  *
  * A section of code can be written, and not executed, until its pass has returned; then it is
  * executed, and never written again.  That of a pass that failed is never executed.
  *
- * Protections that passes want are made behind all else: until then mvld reads and writes what lies there.
+ * Protections that passes want are made behind all else: until then mvld reads and writes them.
  */
 #include "rimf/image/private.h"
 
@@ -76,21 +76,21 @@ long rimf_object_protect(const struct mvld_image *image, const struct rimf_objec
 
 void rimf_image_set_room(struct mvld_image *image, long (*room)(void *cookie, size_t size), void *cookie)
 {
-    image->room = room;
-    image->room_cookie = cookie;
+    image->feeder.room = room;
+    image->feeder.room_cookie = cookie;
 }
 
 void rimf_image_set_path(struct mvld_image *image,
                          char *(*path)(void *cookie, struct mvld_image *, uintptr_t address), void *cookie)
 {
-    image->path = path;
-    image->path_cookie = cookie;
+    image->feeder.path = path;
+    image->feeder.path_cookie = cookie;
 }
 
 void rimf_image_set_place(struct mvld_image *image, int (*place)(void *cookie, uintptr_t address), void *cookie)
 {
-    image->place = place;
-    image->place_cookie = cookie;
+    image->feeder.place = place;
+    image->feeder.place_cookie = cookie;
 }
 
 int rimf_section_may_add(const struct mvld_context *ctx, enum mvld_section_kind kind, size_t size)
@@ -131,7 +131,7 @@ void *rimf_section_add(const struct mvld_context *ctx, enum mvld_section_kind ki
     if (!rimf_section_may_add(ctx, kind, size))
         return NULL;
     size = rimf_page_up(size);
-    at = image->room ? image->room(image->room_cookie, size) : -ENOMEM;
+    at = image->feeder.room ? image->feeder.room(image->feeder.room_cookie, size) : -ENOMEM;
     if (!sys_failed(at) && !rimf_section_note(ctx, kind, (uintptr_t)at, size))
         return (void *)at;
     if (!sys_failed(at))

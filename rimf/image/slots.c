@@ -15,7 +15,7 @@
  * bytes for each slot, the relocation's number; the symbol and its name, each in another cache line, are
  * read only for a name; and the objects of targets are cached.
  */
-#include "rimf/image/slots.h"
+#include "rimf/image/private.h"
 
 #include "rimf/base/base.h"
 #include "rimf/image/original.h"

@@ -15,7 +15,7 @@
  * which we must not call.  Its earlier results are in bound slots: its own object's IRELATIVE ones name the
  * resolver, others the symbol.
  */
-#include "rimf/image/slots.h"
+#include "rimf/image/private.h"
 
 #include "rimf/base/base.h"
 #include "rimf/image/original.h"

@@ -121,9 +121,9 @@ int rimf_depends(struct mvld_image *image, const struct mvld_object *object, uin
         return -EINVAL;
     if (object->flags & MVLD_OBJECT_UNPLACED)
         return -ENOTSUP;
-    ((struct rimf_object *)object)->changed = 1;
+    ((struct rimf_object *)object)->code.changed = 1;
     error = word ? rimf_watch_word(image, word) : 0;
-    return word && !error && image->n_start ? note_owner(image, object) : error;
+    return word && !error && image->start.n ? note_owner(image, object) : error;
 }
 
 size_t rimf_watch_sort(uintptr_t *a, size_t n)

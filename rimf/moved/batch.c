@@ -84,7 +84,7 @@ static int measure(struct making *m, struct moving *c)
     int error = c->analysis ? sort_fragments(m->moved, c->object) : -ENODATA;
 
     c->why = c->analysis ? "two fragments of it overlap" : "its analysis is gone";
-    if (c->object->patched) {
+    if (c->object->code.patched) {
         c->why = "the pass changed it after it had said that it moves";
         error = -ENOTSUP;
     }
@@ -234,7 +234,7 @@ static int install_hooks(struct making *m)
 {
     const char *why = "the C library does not know of moved code";
 
-    if (m->image->caller_hooks && !m->image->caller_hooks(m->image->caller_cookie, &why))
+    if (m->image->feeder.caller_hooks && !m->image->feeder.caller_hooks(m->image->feeder.caller_cookie, &why))
         return 0;
     return rimf_fail(m->image, ENOTSUP, "code cannot be moved: %s", why);
 }

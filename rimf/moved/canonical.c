@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/moved/canonical.c: the canonical address of a function, as the psABI calls the address by which all objects
- * know it, once moved/pointers.c has decided which functions have the one that they moved to; and functions whose
- * originals run, whoever calls them.
+ * rimf/moved/canonical.c: the canonical address of a function (the psABI's word for the address that all
+ * objects use for it). moved/pointers.c decides which functions have their moved code as the canonical
+ * address; some originals run, whoever calls them.
  */
 #include "rimf/moved/moved.h"
 
@@ -56,13 +56,13 @@ uintptr_t moved_word(const struct mvld_image *image, uintptr_t word)
 
 /* ---- functions whose originals run --------------------------------------------------- */
 
-_Static_assert(sizeof((struct mvld_image *)0)->kept / sizeof(uintptr_t) == RIMF_KEPT_ORIGINALS,
+_Static_assert(sizeof((struct mvld_image *)0)->kept / sizeof(((struct mvld_image *)0)->kept[0]) == RIMF_KEPT_ORIGINALS,
                "a place for each number");
 
 int rimf_is_kept_original(const struct mvld_image *image, uintptr_t function)
 {
     for (size_t i = 0; i < RIMF_KEPT_ORIGINALS; i++)
-        if (image->kept[i] == function)
+        if (image->kept[i].at == function)
             return 1;
     return 0;
 }
@@ -70,12 +70,12 @@ int rimf_is_kept_original(const struct mvld_image *image, uintptr_t function)
 void rimf_image_keep_original(struct mvld_image *image, unsigned number, uintptr_t function,
                           size_t size)
 {
-    image->kept[number] = function;
-    image->kept_sizes[number] = size;
+    image->kept[number].at = function;
+    image->kept[number].size = size;
 }
 
 uintptr_t rimf_image_kept_original(const struct mvld_image *image, unsigned number, size_t *size)
 {
-    *size = image->kept_sizes[number];
-    return image->kept[number];
+    *size = image->kept[number].size;
+    return image->kept[number].at;
 }

@@ -176,7 +176,7 @@ static int correct(struct moving *c)
 static int jump_back(struct moving *c)
 {
     for (size_t i = 0; i < RIMF_KEPT_ORIGINALS; i++) {
-        uintptr_t original = c->image->kept[i], at;
+        uintptr_t original = c->image->kept[i].at, at;
 
         if (!moving_at(c, original))
             continue;

@@ -82,7 +82,7 @@ static int no_room(struct mvld_image *image)
     return rimf_fail(image, ENOSPC, "the region has no room for the names of moved code");
 }
 
-/* ---- ready --------------------------------------------------------------------------- */
+/* ---- tables of the analyses --------------------------------------------------------------------------- */
 
 /* State for the first fragment without names and those after it. */
 struct ready {

@@ -82,7 +82,7 @@ static void read_sections(const struct reading *r, struct file_symbols *out)
 void file_symbols_read(struct mvld_image *image, const struct rimf_object *object,
                        struct file_symbols *out)
 {
-    long fd = object->identified ? sys_openat(image->sys, object->public.name,
+    long fd = object->file.known ? sys_openat(image->sys, object->public.name,
                                               O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0)
                                  : -ENOENT;
     struct stat st;
@@ -93,7 +93,7 @@ void file_symbols_read(struct mvld_image *image, const struct rimf_object *objec
     if (!SYS3(image->sys, SYS_fstat, fd, &st, 0)) {
         struct reading r = {image, (int)fd, (uint64_t)st.st_size};
 
-        if (S_ISREG(st.st_mode) && file_id_is(&object->identity, &st))
+        if (S_ISREG(st.st_mode) && file_id_is(&object->file.id, &st))
             read_sections(&r, out);
     }
     sys_close(image->sys, (int)fd);

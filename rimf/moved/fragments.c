@@ -7,8 +7,8 @@
  * are padding, or stay.
  *
  * An object lists its fragments as indices in the list of all moved fragments, in the order of the region.
- * They are sorted once they are known (moved/batch.c), and nobody looks for an original before.  A manifest
- * has them sorted.
+ * They are sorted once they are known (moved/batch.c), before the first look-up.  A manifest has them
+ * sorted.
  */
 #include "rimf/moved/moved.h"
 
@@ -118,7 +118,7 @@ int moving_refuse(struct moving *c, const char *why)
     return -ENOEXEC;
 }
 
-/* Where the byte moved to; its fragment is at hand then.  NULL: it stays. */
+/* The new address of the byte, in the fragment that is being made.  NULL: the byte does not move. */
 uint8_t *moving_byte(struct moving *c, uint32_t linked)
 {
     return moving_at(c, c->bias + linked)

@@ -249,10 +249,10 @@ void moved_relro_close(struct mvld_image *, const struct rimf_table *);
  * any fragment of the object. */
 uintptr_t canonical_address(const struct moved_fragment *, uintptr_t original);
 uintptr_t moving_canonical(const struct moving *, uintptr_t original);
-/* So far behind its start the fragment has code whose canonical addresses stay the originals. */
+/* Returns 1 if the canonical address of the fragment's code at this offset is the original. */
 int canonical_stays(const struct moved_fragment *, uintptr_t offset);
-/* moved/pointers.c.  Of those that are planned: `is_canonical` and `fixed`, and RELRO can be written; or NULL, and all
- * addresses stay the originals.  Then the one below. */
+/* moved/pointers.c.  Sets `is_canonical` and `fixed` of the planned fragments, and makes RELRO writable; or
+ * returns NULL, and all addresses are the originals.  canonical_end must follow. */
 struct moved_writing *canonical_plan(struct mvld_image *);
 void canonical_end(struct mvld_image *, struct moved_writing *, int failed);
 

@@ -155,7 +155,7 @@ static const char *is_patched(struct mvld_image *image, const struct rimf_object
 {
     int noted;
 
-    if (image->planned && image->planned(image->planned_cookie, "multiverse"))
+    if (image->feeder.planned && image->feeder.planned(image->feeder.planned_cookie, "multiverse"))
         return NULL;
     noted = rimf_note_each(&object->public, MULTIVERSE_NOTE_NAME, MULTIVERSE_NOTE_TABLES, NULL, NULL);
     return noted > 0   ? "its code is patched at run time, by no pass (multiverse)"
@@ -171,8 +171,8 @@ static const char *stays(struct mvld_image *image, const struct rimf_object *obj
         return object->public.why;
     if (moved && rimf_object_find(image, moved->region.code) == &object->public)
         return "it is where moved code goes";
-    if (object->patched) {
-        rimf_format(image->error, sizeof image->error, "the pass '%s' changed its code", object->patched_by->pass);
+    if (object->code.patched) {
+        rimf_format(image->error, sizeof image->error, "the pass '%s' changed its code", object->code.patched_by->pass);
         return image->error;
     }
     return is_patched(image, object);

@@ -1,23 +1,22 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/moved/pointers.c: which functions have the address that they moved to for their canonical one
- * (moved/canonical.c), and when all pointers say so.
+ * rimf/moved/pointers.c: decides which functions have their moved code as the canonical address
+ * (moved/canonical.c), and writes that address into all pointers.
  *
- * It is decided before the first byte of a batch moves, because operands of moved code lead
- * accordingly:
+ * The decision precedes the first byte of a batch, because operands of moved code depend on it:
  *
- *     canonical_plan      no code of the objects has run; what holds addresses can be
- *                             read, and is writable now (RELRO is opened)
+ *     canonical_plan      no code of the objects has run; words that hold addresses can be
+ *                             read, and are writable (RELRO is opened)
  *     …                       moved code, caller hooks, operands of originals
  *     canonical_end       all slots are written, of all objects that hold any, or after a failure none;
  *                             RELRO is closed
  *
- * From a snapshot it comes as it was decided when that was made (store/apply_moved.c), and so do
- * the words (store/apply_pointers.c).
+ * A snapshot contains the decision (store/apply_moved.c) and the words (store/apply_pointers.c).
  *
- * The canonical address is the original when its object's analysis says so (analysis/analysis.h, FIXED_CODE),
- * when its original must run, and when a slot holds it that cannot be changed for certain: in memory that is not
- * writable as linked, or in the initial image of thread-local variables, which the first thread has a copy of by now.
+ * The canonical address is the original if the object's analysis says so (analysis/analysis.h, FIXED_CODE),
+ * if the original must run, or if a slot holds it that cannot be changed for certain: in memory that is not
+ * writable as linked, or in the initial image of thread-local variables, which the first thread has already
+ * copied.
  */
 #include "rimf/moved/moved.h"
 
@@ -73,7 +72,7 @@ static void look_at(struct fixing *p, const struct rimf_object *object)
     moved_slots_each(object, look_at_slot, p);
 }
 
-/* 0, or -ENOMEM; release them either way. */
+/* 0, or -ENOMEM; release them in both cases. */
 static int fixed_addresses_find(struct fixed_addresses *fixed, struct mvld_image *image, const struct rimf_table *table)
 {
     struct fixing p = {.image = image, .fixed = fixed};
@@ -83,8 +82,8 @@ static int fixed_addresses_find(struct fixed_addresses *fixed, struct mvld_image
         if (moved_slots_held(table->objects[i]))
             look_at(&p, table->objects[i]);
     for (size_t i = 0; i < RIMF_KEPT_ORIGINALS; i++)
-        if (image->kept[i])
-            add_address(&p, image->kept[i]);
+        if (image->kept[i].at)
+            add_address(&p, image->kept[i].at);
     fixed->n = rimf_watch_sort(fixed->at, fixed->n);
     return p.failed ? -ENOMEM : 0;
 }
@@ -97,7 +96,7 @@ static void fixed_addresses_release(struct fixed_addresses *fixed, struct mvld_i
 
 /* ---- the plan of one fragment ------------------------------------------------------------------ */
 
-/* Sorted.  Without room, counts. */
+/* Inserts in order.  While there is no array, only counts. */
 static void add_fixed(struct moved_fragment *fragment, uint32_t start, uint32_t size)
 {
     size_t at = fragment->n_fixed++;
@@ -153,7 +152,7 @@ static int is_all_fixed(const struct analysis *s)
     return 1;
 }
 
-/* Why canonical addresses of the object's code stay the originals, or NULL. */
+/* Why canonical addresses of the object's code are the originals, or NULL. */
 static const char *stays(const struct rimf_object *object, const struct analysis *s,
                          const char *why)
 {
@@ -171,7 +170,7 @@ static const char *stays(const struct rimf_object *object, const struct analysis
                        : NULL;
 }
 
-/* Of the list's index-th.  0, or -ENOMEM. */
+/* Plans the list's fragment with this index.  0, or -ENOMEM. */
 static int plan(struct mvld_image *image, size_t index, const struct fixed_addresses *fixed)
 {
     struct moved_fragment *fragment = &image->moved->list[index];
@@ -212,7 +211,7 @@ static void forget_plans(struct mvld_image *image)
     }
 }
 
-/* The words of one whose code is to move were led to where they stay. */
+/* Returns 1 if a planned fragment's object already has its final words. */
 static int is_finished(const struct moved_code *moved)
 {
     for (size_t i = moved->n; i < moved->n_planned; i++)
@@ -221,7 +220,7 @@ static int is_finished(const struct moved_code *moved)
     return 0;
 }
 
-/* Why all addresses stay the originals, or NULL. */
+/* Why all addresses are the originals, or NULL. */
 static const char *stay(const struct mvld_image *image, const struct rimf_table *table)
 {
     if (image->entered && is_finished(image->moved))
@@ -251,7 +250,7 @@ static const char *plan_all(struct mvld_image *image, const struct rimf_table *t
 
 /* ---- a batch ---------------------------------------------------------------------------------- */
 
-/* NULL, or a sentence, and nothing is open. */
+/* NULL, or a sentence; then nothing is open. */
 static const char *open_words(struct mvld_image *image, const struct rimf_table *table,
                               struct moved_writing **writing)
 {

@@ -14,16 +14,16 @@
 void rimf_image_set_caller_hooks(struct mvld_image *image, int (*caller_hooks)(void *cookie, const char **why),
                             void *cookie)
 {
-    image->caller_hooks = caller_hooks;
-    image->caller_cookie = cookie;
+    image->feeder.caller_hooks = caller_hooks;
+    image->feeder.caller_cookie = cookie;
 }
 
 void rimf_image_set_planned(struct mvld_image *image,
                             int (*planned)(const void *cookie, const char *pass),
                             const void *cookie)
 {
-    image->planned = planned;
-    image->planned_cookie = cookie;
+    image->feeder.planned = planned;
+    image->feeder.planned_cookie = cookie;
 }
 
 void rimf_image_describe(struct mvld_image *image, const struct rimf_described *list, size_t n)

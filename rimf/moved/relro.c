@@ -22,9 +22,9 @@ static int protect(const struct mvld_image *image, const struct rimf_object *obj
 
 int moved_relro_open_one(const struct mvld_image *image, struct rimf_object *object)
 {
-    int error = object->opened ? 0 : protect(image, object, PROT_READ | PROT_WRITE);
+    int error = object->relro.open ? 0 : protect(image, object, PROT_READ | PROT_WRITE);
 
-    object->opened = !error;
+    object->relro.open = !error;
     return error;
 }
 
@@ -54,10 +54,10 @@ void moved_relro_close(struct mvld_image *image, const struct rimf_table *table)
     for (size_t i = 0; i < table->n_objects; i++) {
         struct rimf_object *object = table->objects[i];
 
-        if (object->opened && protect(image, object, PROT_READ))
+        if (object->relro.open && protect(image, object, PROT_READ))
             rimf_log(image->log, MVLD_LOG_WARNING, "%s: its RELRO stays writable",
                      object->public.name);
-        object->opened = 0;
+        object->relro.open = 0;
     }
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/patch/batch.c: a batch as it is filled, its memory, and what is said of it.  Whether its patches may be
- * applied is not asked here.
+ * rimf/patch/batch.c: a batch while patches are added, its memory, and its results.  patch/verify.c tells
+ * whether the patches may be applied.
  */
 #include "rimf/patch/private.h"
 
@@ -63,7 +63,7 @@ struct mvld_batch *rimf_patcher_begin(struct rimf_patcher *p)
     return b;
 }
 
-/* Apart, so that adding the usual patch saves no registers. */
+/* A function of its own, so that the usual addition saves no registers. */
 static __attribute__((noinline)) int add_growing(struct mvld_batch *b, uintptr_t address,
                                                  const void *expect, const void *replace,
                                                  size_t length)

@@ -3,11 +3,11 @@
  * rimf/patch/int3.c: changes bytes behind a breakpoint, while threads run.
  *
  *     e8 11 22 33 44     call old
- *     cc 11 22 33 44     1. who comes now traps and waits in on_trap
+ *     cc 11 22 33 44     1. arriving threads trap and wait in on_trap
  *        sync            2. every CPU has seen it: nobody decodes the old call
  *     cc 55 66 77 88     3. the tail, which nobody executes
  *        sync
- *     e8 55 66 77 88     4. the first byte: who waits runs the site again
+ *     e8 55 66 77 88     4. the first byte: waiting threads run the site again
  *        sync
  *
  * This is the order of the kernel's own text patching, for all sites of the batch at once.  Writes go
@@ -31,7 +31,7 @@
  *   - a fork by another thread that nobody keeps from it: the kernel copies
  *     the signal actions before the memory, so the child may have breakpoints and
  *     no handler;
- *   - a thread with no room for a signal frame on its stack.
+ *   - a thread with no space for a signal frame on its stack.
  */
 #include <linux/futex.h>
 #include <ucontext.h>

@@ -2,7 +2,7 @@
  *
  * rimf/patch/private.h: shared by the files of the patch engine.
  *
- * A file of it calls those of its row and of rows below:
+ * A file calls files of its row and of rows below:
  *
  *     patch                                  a commit, from its lock to its end
  *     mprotect                               the first method

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/patch/process.c: what this process may do to its own code, and who else runs in it.  Queried at
+ * rimf/patch/process.c: what this process may do to its own code, and its other threads.  Queried at
  * every commit: programs start threads, give up privileges and load filters at any time, and each query
  * costs less than a microsecond.
  */

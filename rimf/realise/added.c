@@ -197,8 +197,11 @@ static const char *in_use(const struct mvld_context *ctx, const struct new_secti
 
     if (section->owner != ctx)
         rimf_format(image->error, sizeof image->error, "the pass '%s' added it", section->owner->pass);
-    return section->owner != ctx                  ? image->error
-           : section->public.prot & PROT_EXEC     ? "it is executed by now"
+    for (const struct section_wanted *wanted = image->sections_wanted; wanted; wanted = wanted->next)
+        if (wanted->section == &section->public)
+            return "it is wanted with another protection";
+    return section->owner != ctx              ? image->error
+           : section->public.prot & PROT_EXEC ? "it is executed by now"
            : rimf_retarget_leads_into(image, section->public.address, section->public.size)
                ? "a reference is wanted there" : NULL;
 }

@@ -78,8 +78,8 @@ static uintptr_t lead(const struct emit_calls *c, uintptr_t target)
     return moved ? moved : target;
 }
 
-/* Calls of pieces of moved code from number `made` of the list on were made what is wanted as these moved: from here on
- * there are the others alone, in memory that is returned.  NULL: there is none. */
+/* Fragments from number `made` of the list on were made with their calls bound as wanted when they moved.
+ * Returns a list of the other calls, and makes it the one of `c`.  NULL: out of memory. */
 static struct analysis_call *leave_out_moved(struct emit_calls *c, size_t made)
 {
     const struct analysis *s = rimf_analysis_units(c->image, c->object);
@@ -167,8 +167,8 @@ static void end_edits(struct mvld_image *image)
     struct rimf_edit_report **at = &image->reports, *own = NULL;
 
     for (size_t i = 0; i < table->n_objects; i++) {
-        if (table->objects[i]->domain_by != image->unfinished)
-            table->objects[i]->domain_by = NULL;
+        if (table->objects[i]->domain.by != image->unfinished)
+            table->objects[i]->domain.by = NULL;
         for (struct rimf_edit *edit = rimf_edits_of(image, table->objects[i]); edit; edit = rimf_edit_behind(image, edit))
             edit->report = NULL;
     }
@@ -234,8 +234,8 @@ static int emit_moved(struct mvld_image *image)
 
 static void fail(struct mvld_image *image, const struct mvld_context *ctx, int error)
 {
-    if (image->failed)
-        image->failed(image->failed_cookie, ctx, error);
+    if (image->feeder.failed)
+        image->feeder.failed(image->feeder.failed_cookie, ctx, error);
 }
 
 static int fail_all(struct mvld_image *image, int error)

@@ -182,7 +182,7 @@ struct rimf_restored rimf_calls_restore(struct mvld_image *image)
     for (size_t i = 0; i < table->n_objects; i++) {
         struct rimf_object *object = table->objects[i];
 
-        if (object->calls_direct)
+        if (object->code.calls_direct)
             restore_of(image, object, &all);
         if (name_tables(image, object)) {
             all.unknown = &object->public;

@@ -3,7 +3,7 @@
  * rimf/realise/retarget.c: writes references that passes want changed (image/retarget.c) into memory.  All of
  * one pass, or none: if one is impossible, that pass has failed, and the others are started again.
  *
- *     RELRO is opened where a word lies in it, and the pages of entries of jump tables; each is compared
+ *     RELRO is opened if it contains a word, and the pages of entries of jump tables; each is compared
  *     with what it held
  *     the displacements of code are changed as one batch of patches; when one is refused, those
  *     that were not are changed back
@@ -69,7 +69,7 @@ static int open_words(struct mvld_image *image)
             return -EACCES;
         if (r->next || r->table)
             continue;
-        if (!r->object->opened && image->entered && !moved_relro_is_relocated(image, r->object))
+        if (!r->object->relro.open && image->entered && !moved_relro_is_relocated(image, r->object))
             return refuse(image, EBUSY, r, "its object is not relocated yet");
         if (moved_relro_open_one(image, r->object))
             return refuse(image, EACCES, r, "RELRO cannot be written");

@@ -25,9 +25,9 @@ int apply_compare_file(struct applying *a, uint32_t number)
     const struct manifest_object *entry = manifest_object(a->m, number);
     const struct rimf_object *object = a->objects[number];
 
-    if (!object->identified)
+    if (!object->file.known)
         return apply_refuse(a, object, "its file is not known");
-    if (!file_id_same(&object->identity, &entry->file) ||
+    if (!file_id_same(&object->file.id, &entry->file) ||
         manifest_build_id(&object->public) != entry->build_id)
         return apply_refuse(a, object, "its file is another one");
     return 0;
@@ -100,7 +100,7 @@ int apply_texts(struct applying *a, uint32_t number, int fd)
     if (error)
         apply_refuse(a, object, "its overlay cannot be mapped");
     if (laid) /* it was the file's when this was written; and calls are, perhaps */
-        object->code_known = object->calls_direct = 1;
+        object->code.known = object->code.calls_direct = 1;
     a->mapped += laid;
     return error;
 }

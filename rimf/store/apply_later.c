@@ -23,27 +23,27 @@ void rimf_later_start(struct mvld_image *image, const struct rimf_table *table,
 {
     for (uint32_t i = 0; i < table->n_objects; i++)
         table->objects[i]->number = has_number(table->objects[i], &objects[i]) ? i + 1 : 0;
-    image->start_base = base;
-    image->start_checksum = checksum;
-    image->n_start = base ? (uint32_t)table->n_objects : 0;
+    image->start.base = base;
+    image->start.checksum = checksum;
+    image->start.n = base ? (uint32_t)table->n_objects : 0;
 }
 
 int rimf_later_fits(const struct mvld_image *image, const struct manifest *m)
 {
-    return image->n_start && m->header->n_base == image->n_start && m->header->base == image->start_checksum;
+    return image->start.n && m->header->n_base == image->start.n && m->header->base == image->start.checksum;
 }
 
 uintptr_t rimf_later_place(const struct mvld_image *image, const struct manifest *m, uint32_t number)
 {
     const struct manifest_object *entry = manifest_object(m, number);
 
-    return image->start_base + (uintptr_t)entry->distance + entry->first;
+    return image->start.base + (uintptr_t)entry->distance + entry->first;
 }
 
 /* Gives the object its number if it is listed and at its recorded distance; returns 1 then. */
 static int know(struct applying *a, struct rimf_object *object, struct rimf_object **numbered)
 {
-    long number = object->identified ? manifest_find(a->m, &object->identity) : -1;
+    long number = object->file.known ? manifest_find(a->m, &object->file.id) : -1;
 
     if (number < 0 || object->public.bias + manifest_object(a->m, (uint32_t)number)->first !=
                           rimf_later_place(a->image, a->m, (uint32_t)number))

@@ -54,7 +54,7 @@ int apply_compare_moved(struct applying *a)
     if (!r)
         return 0;
     region = region_of(a);
-    if (a->image->moved || !a->image->caller_hooks)
+    if (a->image->moved || !a->image->feeder.caller_hooks)
         return apply_refuse(a, NULL, "nobody tells the C library of moved code");
     /* Later moved code continues where this ends. */
     if (r->pieces[MANIFEST_TABLE].size != moved_frames_searched(r->n_frames) ||
@@ -117,7 +117,7 @@ static int fill_list(struct applying *a, struct moved_code *moved)
         const struct manifest_fragment *fragment = &a->m->fragments[i];
         struct rimf_object *object = a->objects[fragment->object];
 
-        object->calls_direct = 1; /* perhaps */
+        object->code.calls_direct = 1; /* perhaps */
         moved->list[i] = (struct moved_fragment){
             .object = object,
             .original = object->public.bias + fragment->original,
@@ -225,10 +225,10 @@ int apply_moved(struct applying *a)
     if (!error) {
         a->why = "nobody tells the C library of moved code";
         a->image->applying = a;
-        error = a->image->caller_hooks(a->image->caller_cookie, &a->why);
+        error = a->image->feeder.caller_hooks(a->image->feeder.caller_cookie, &a->why);
         a->image->applying = NULL;
         if (!error && (error = apply_caller_texts(a)))
-            a->image->caller_hooks = NULL; /* some of them may be missing: then nothing moves */
+            a->image->feeder.caller_hooks = NULL; /* some of them may be missing: then nothing moves */
         if (error)
             take_away(a);
     }

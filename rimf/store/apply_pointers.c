@@ -100,7 +100,7 @@ int apply_compare_pointers(struct applying *a)
         if (value != a->objects[fragment->object]->public.bias + fragment->original + p->offset)
             return apply_refuse(a, object, "a pointer leads elsewhere");
         /* It may begin before. */
-        object->to_open |= word + sizeof value - 1 - w.relro < w.relro_size ||
+        object->relro.to_open |= word + sizeof value - 1 - w.relro < w.relro_size ||
                            word - w.relro < w.relro_size;
     }
     return 0;
@@ -113,7 +113,7 @@ int apply_open_pointers(struct applying *a)
     for (size_t i = 0; i < a->table->n_objects && !error; i++) {
         struct rimf_object *object = a->objects[i];
 
-        error = object->to_open ? moved_relro_open_one(a->image, object) : 0;
+        error = object->relro.to_open ? moved_relro_open_one(a->image, object) : 0;
         if (!error)
             continue;
         a->why = "RELRO cannot be written";

@@ -164,7 +164,7 @@ static void note_laid(struct applying *a)
     for (uint32_t i = a->file->laid.first_text; i < a->file->laid.end_text; i++) {
         struct rimf_object *object = a->objects[a->m->texts[i].object];
 
-        object->code_known = object->calls_direct = 1;
+        object->code.known = object->code.calls_direct = 1;
     }
     a->mapped = a->file->laid.end_text - a->file->laid.first_text;
 }

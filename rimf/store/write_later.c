@@ -43,13 +43,13 @@ static int overlaps(const struct mvld_image *image, const struct manifest *known
 
 static int is_known(const struct learning *l, const struct rimf_object *object)
 {
-    return manifest_find(&l->known.view, &object->identity) >= 0;
+    return manifest_find(&l->known.view, &object->file.id) >= 0;
 }
 
 /* Why no process can learn it, or NULL. */
 static const char *unlearnable(const struct learning *l, struct rimf_object *object)
 {
-    if (!object->identified)
+    if (!object->file.known)
         return "from which file it was mapped is not known";
     if (object->public.flags & (MVLD_OBJECT_UNPLACED | MVLD_OBJECT_OPAQUE))
         return "it lies where it will not lie again";
@@ -141,7 +141,7 @@ static int add_words(struct writer *w, const struct rimf_object *object)
 static int is_kept_original(const struct mvld_image *image, const struct mvld_object *object)
 {
     for (unsigned i = 0; i < RIMF_KEPT_ORIGINALS; i++)
-        if (image->kept[i] - object->start < object->end - object->start)
+        if (image->kept[i].at - object->start < object->end - object->start)
             return 1;
     return 0;
 }
@@ -153,7 +153,8 @@ static int add(struct learning *l, struct rimf_object *object)
     uint32_t words = w->header->n_words;
     int error = 0;
 
-    if (object->changed && !object->moved && !is_kept_original(w->image, &object->public) && !add_words(w, object)) {
+    if (object->code.changed && !object->moved && !is_kept_original(w->image, &object->public) &&
+        !add_words(w, object)) {
         entry->n_words = w->header->n_words - words;
         writer_name_overlay(w, entry, object->number - 1, object);
         error = write_overlay(w, object, entry, object->number - 1, w->names + entry->overlay_name);
@@ -188,8 +189,8 @@ static int make_room(struct learning *l)
     for (int i = 0; i < MANIFEST_TABLES; i++)
         memcpy(w->at[i], l->known.view.at[i], (size_t)old->n[i] * manifest_sizes[i]);
     memcpy(w->header->n, old->n, sizeof old->n);
-    w->header->base = w->image->start_checksum;
-    w->header->n_base = w->image->n_start;
+    w->header->base = w->image->start.checksum;
+    w->header->n_base = w->image->start.n;
     return 0;
 }
 
@@ -240,7 +241,7 @@ static int look_at_folder(struct learning *l)
         return rimf_fail(l->w.image, (int)-fd, "the manifest: %s", why);
     n = sys_pread(sys, (int)fd, &start, sizeof start, 0);
     sys_close(sys, (int)fd);
-    if (n != (long)sizeof start || start.checksum != image->start_checksum)
+    if (n != (long)sizeof start || start.checksum != image->start.checksum)
         return rimf_fail(l->w.image, ESTALE, "the manifest there is another one now");
     error = manifest_map(&l->known, sys, l->w.folder, MANIFEST_LATER, l->user, &why);
     if (error && error != -ENOENT)
@@ -276,12 +277,12 @@ long rimf_later_write(struct mvld_image *image, int folder, uint32_t user, const
                       size_t n, const char *refusal)
 {
     struct learning l = {.w = {.image = image, .folder = folder}, .user = user, .came = came, .n_came = n,
-                         .known = {.folder = -1}, .none = {.n_base = image->n_start, .names_size = 1}};
+                         .known = {.folder = -1}, .none = {.n_base = image->start.n, .names_size = 1}};
     long result = -ENOMEM;
 
-    l.w.base = image->start_base;
+    l.w.base = image->start.base;
     l.added = rimf_heap_alloc(&image->heap, n * sizeof *l.added);
-    if (!l.added || !image->watch || image->watch->incomplete || !image->n_start)
+    if (!l.added || !image->watch || image->watch->incomplete || !image->start.n)
         rimf_fail(image, ENOMEM, "there was no memory to note what the passes did");
     else if (refusal)
         result = rimf_fail(image, EAGAIN, "%s", refusal);

@@ -33,7 +33,7 @@ static int write_parts(struct writer *w, const struct rimf_object *object, uint3
 {
     const struct rimf_sys *sys = w->image->sys;
     const Elf64_Phdr *ph = object->public.phdr;
-    uint64_t whole = object->identity.size, written = 0, end;
+    uint64_t whole = object->file.id.size, written = 0, end;
     int error = 0;
 
     for (size_t i = 0; i < object->public.phnum && !error; i++) {
@@ -73,11 +73,11 @@ static int fill(struct writer *w, const struct rimf_object *object, struct manif
                 uint32_t number, int from, int to)
 {
     const struct rimf_sys *sys = w->image->sys;
-    uint64_t size = object->identity.size;
+    uint64_t size = object->file.id.size;
     long original;
     int error;
 
-    if (!is_file(sys, from, &object->identity))
+    if (!is_file(sys, from, &object->file.id))
         return rimf_fail(w->image, ESTALE, "%s: the file there is not the one that was mapped",
                          object->public.name);
     /* Only the kernel reads there: if the file becomes shorter, that is an error and no signal. */

@@ -22,11 +22,11 @@ static int fill_object(struct writer *w, uint32_t i)
     const struct rimf_object *object = w->table->objects[i];
     struct manifest_object *out;
 
-    if (!object->identified && !(object->public.flags & MVLD_OBJECT_VDSO))
+    if (!object->file.known && !(object->public.flags & MVLD_OBJECT_VDSO))
         return rimf_fail(w->image, ENOTSUP, "%s: from which file it was mapped is not known",
                          object->public.name);
     out = writer_object(w, object);
-    if (object->changed) /* else it is 0, the offset of "" */
+    if (object->code.changed) /* else it is 0, the offset of "" */
         writer_name_overlay(w, out, i, object);
     return 0;
 }
@@ -78,7 +78,7 @@ static int fill(struct writer *w)
     if (!error)
         error = fill_words(w);
     for (uint32_t i = 0; !error && i < w->table->n_objects; i++)
-        if (w->table->objects[i]->changed)
+        if (w->table->objects[i]->code.changed)
             error = write_overlay(w, w->table->objects[i], &w->objects[i], i,
                                   w->names + w->objects[i].overlay_name);
     if (!error)
@@ -90,7 +90,7 @@ static int fill(struct writer *w)
     return error;
 }
 
-/* ---- room ------------------------------------------------------------------------- */
+/* ---- space ------------------------------------------------------------------------- */
 
 static size_t name_size(const char *name)
 {
@@ -170,7 +170,7 @@ static uintptr_t find_base(const struct rimf_table *table)
 static int is_changed(const struct rimf_table *table)
 {
     for (size_t i = 0; i < table->n_objects; i++)
-        if (table->objects[i]->changed)
+        if (table->objects[i]->code.changed)
             return 1;
     return 0;
 }
@@ -212,7 +212,7 @@ static int settle(const struct writer *w, const struct rimf_start *s)
     int error = 0;
 
     for (size_t i = 0; i < w->table->n_objects && !error; i++)
-        if (w->table->objects[i]->identified)
+        if (w->table->objects[i]->file.known)
             error = say_unsettled(w, w->table->objects[i]->public.name,
                                   writer_unsettled(w->image, w->table->objects[i]));
     for (size_t i = 0; i < s->n_makers && !error; i++)

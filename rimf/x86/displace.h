@@ -46,7 +46,7 @@ int displace_again(const uint8_t *code, size_t size, uintptr_t start, uintptr_t 
                    struct displaced *out, const char **why);
 
 /* A jump may take the place of what the function begins with, which runs nowhere any more: so that may be anything but
- * a system call, or a call that would return behind the first byte of the jump.  `skip` and `length` alone are said. */
+ * a system call, or a call that would return behind the first byte of the jump.  only `skip` and `length` are set. */
 int displace_over(const uint8_t *code, size_t size, uintptr_t start, struct displaced *out, const char **why);
 
 /* Encodes one instruction at `from`, readable at `code`, into `bytes` for the address `to`: a RIP

@@ -4,12 +4,14 @@
 Each function below is one test; its text says what a failure means.
 """
 import ctypes
+import errno
 import os
 import random
 import re
 import resource
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import time
@@ -266,6 +268,55 @@ def refused(folder):
         check(done.returncode == 5 and b"mvld run: " in done.stderr, f"addresses from below: {done}")
 
 
+def without_ptrace(action):
+    """A filter of system calls for ptrace(2), as a container's; EPERM is also what Yama says."""
+    class Program(ctypes.Structure):
+        _fields_ = [("length", ctypes.c_ushort), ("code", ctypes.c_char_p)]
+
+    code = struct.pack("=HBBIHBBIHBBIHBBI", 0x20, 0, 0, 0,  # the call's number
+                       0x15, 0, 1, 101, 6, 0, 0, action, 6, 0, 0, 0x7fff0000)  # is it ptrace(2)?
+
+    def install():
+        PRCTL(38, 1, 0, 0, 0)  # PR_SET_NO_NEW_PRIVS
+        PRCTL(22, 2, ctypes.byref(Program(4, code)), 0, 0)  # PR_SET_SECCOMP
+
+    return install
+
+
+def filtered(folder):
+    """Where a filter refuses ptrace(2), or kills for it, the program runs as with --direct, and it is said."""
+    command = run_by_mvld(["/bin/sh", "-c", "exit 5"])
+    for action in (0x50000 | errno.EPERM, 0x50000 | errno.ENOSYS, 0x80000000, 0x30000):  # an error, kill, SIGSYS
+        said_why(command, without_ptrace(action))
+
+
+def narrow(folder):
+    """A program of 32 bits is executed as ever, with its interpreter or without."""
+    def write(name, interpreter=b""):
+        code = bytes.fromhex("b801000000bb2a000000cd80")  # mov $1, %eax; mov $42, %ebx; int $0x80: exit(42)
+        n, text = (2 if interpreter else 1), 0x08048000
+        at = 52 + 32 * n
+        size = at + len(code) + len(interpreter)
+        data = b"\x7fELF\1\1\1" + bytes(9) + struct.pack("<HHIIIIIHHHHHH", 2, 3, 1, text + at, 52, 0, 0, 52, 32, n, 40, 0, 0)
+        if interpreter:
+            place = at + len(code)
+            data += struct.pack("<8I", 3, place, text + place, text + place, len(interpreter), len(interpreter), 4, 1)
+        data += struct.pack("<8I", 1, 0, text, text, size, size, 5, 4096) + code + interpreter
+        (folder / name).write_bytes(data)
+        (folder / name).chmod(0o755)
+        return folder / name
+
+    alone = write("alone")
+    try:
+        plain = started([alone])
+    except OSError as error:
+        support.skip(f"this kernel runs no programs of 32 bits: {error}")
+    check(plain.returncode == 42, f"the fixture: {plain}")
+    for program in alone, write("interpreted", bytes(alone) + b"\0"):
+        done = started(run_by_mvld([program]))
+        check(done.returncode == 42 and b" objects\n" not in done.stderr, f"{program}: {done}")
+
+
 def debugger(folder):
     """gdb, attached to a program that `mvld run` started, does not see its libraries and functions as plainly."""
     if not shutil.which("gdb"):
@@ -366,6 +417,13 @@ def children(folder):
         want = ["make", os.path.basename(os.path.realpath("/bin/sh")), "gcc", "cc1", "as", "collect2", "ld", "program", "readlink"]
         found = {name: re.search(rf"count: \S*/[^/\n]*\b{name}([-.][\w.]+)?$", text, re.M) for name in want}
         check(all(found.values()), f"not under mvld: {[name for name in want if not found[name]]}\n{text[:5000]}")
+        # Our loader has another name there.
+        process = subprocess.Popen([str(word) for word in (*command[:-7], "--pass", "count", "--", "sh", "-c", "echo; read x")],
+                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=support.clean_environment())
+        process.stdout.readline()
+        said = started([MVLD, "status", "-p", process.pid]).stdout
+        process.communicate()
+        check(b"under /" in said, f"mvld status -p: {said}")
     check(Path("/proc/self/mountinfo").read_text() == before and os.path.realpath(support.HOST_LOADER) == host, "seen outside")
     check(started([MVLD, "run", "--children", "--direct", "--", "true"]).returncode == 2, "--children --direct")
     if shutil.which("unshare") and not started(["unshare", "--user", "true"]).returncode:

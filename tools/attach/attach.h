@@ -32,7 +32,7 @@ struct attach_object {
 };
 
 struct attach {
-    pid_t pid, thread; /* thread: the stopped one, or 0 */
+    pid_t pid, thread, stray; /* thread: the stopped one, or 0; stray: see rest.c */
     int memory, folder; /* /proc/PID/mem and /proc/PID, or -1 */
     char why[600]; /* the sentence of the last error */
     uint64_t began; /* start time of the process: field 22 of its stat */
@@ -53,6 +53,7 @@ struct attach {
 struct attach *attach_open(pid_t);
 void attach_close(struct attach *); /* ends a started request */
 int attach_fail(struct attach *, const char *format, ...) __attribute__((format(printf, 2, 3))); /* -1 */
+int attach_has_ended(const struct attach *);
 /* Reads a file of /proc/PID, NUL-terminated, to be freed; NULL: it cannot be read.  `size` may be
  * NULL. */
 char *attach_file(const struct attach *, const char *name, size_t *size);
@@ -99,11 +100,12 @@ int attach_rest(struct attach *, unsigned milliseconds);
 int attach_resume(struct attach *, int request, unsigned milliseconds);
 int attach_interrupt(struct attach *); /* and waits: 0, or -1 */
 uint64_t attach_clock(void);
-/* The status of a thread that stops before the time `until`, or -1; and the signal that it stopped
- * with. */
+void attach_pause(unsigned tries); /* between looks: the process needs the processor, too */
+/* The status of a thread that stops before attach_clock() says so, or -1; and the signal that it stopped with. */
 int attach_wait(pid_t thread, uint64_t until);
 int attach_signal(int status);
-/* Restarts a system call that only our stop has interrupted: 1 if the registers were changed. */
+int attach_release(pid_t thread, int signal); /* lets it go.  0; or -1: it has ended, or does not stop */
+/* A system call that was interrupted by our stop alone, and is to be made again: 1 when the registers were changed. */
 int attach_mend_call(const struct attach *, pid_t thread, struct user_regs_struct *);
 char *attach_thread_file(const struct attach *, pid_t thread, const char *what); /* "": it has ended; to be freed */
 char attach_thread_state(const struct attach *, pid_t thread); /* as in its stat; X: it has ended */
@@ -129,8 +131,10 @@ struct attach_range {
     int returns; /* also threads that return there; and a thread in it may leave after a few
                   * instructions */
 };
-/* Runs threads in such a range until they have left it: only they run. */
+/* Lets threads that stand in such a range run for a moment, each alone, until they do not. */
 void attach_step_out(struct attach *, const struct attach_range *, size_t n);
+/* Does it run a signal's handler, which may have interrupted malloc or the host loader? */
+int attach_is_in_handler(const struct attach *, const struct user_regs_struct *);
 pid_t attach_stands_in(const struct attach *, const struct attach_range *, size_t n);
 
 /* ---- call.c */

@@ -121,7 +121,7 @@ static uint64_t frame_on_stack(const struct attach_stopped *s)
     return (s->registers.rsp - RED_ZONE - s->xstate_size - sizeof(struct frame) - 128) & ~UINT64_C(63);
 }
 
-/* ---- the thread is led */
+/* ---- the borrowed thread */
 
 /* Sets registers first: if the tool ends here, the frame restores the mask. */
 static int lead(struct attach *a, struct user_regs_struct *r)
@@ -139,6 +139,7 @@ static int lead(struct attach *a, struct user_regs_struct *r)
 /* Reports what the process has lost. */
 static int lost(struct attach *a)
 {
+    attach_release(a->thread, 0);
     a->thread = 0;
     return attach_fail(a, "process %d ended meanwhile", a->pid);
 }
@@ -158,8 +159,9 @@ int attach_system_call(struct attach *a, long number, const uint64_t arguments[6
     r.r9 = arguments[5];
     if (lead(a, &r))
         return -1;
-    if (attach_resume(a, PTRACE_SYSCALL, CALL_MS) == -1 || attach_resume(a, PTRACE_SYSCALL, CALL_MS) == -1 ||
-        ptrace(PTRACE_GETREGS, a->thread, NULL, &r))
+    /* Its second stop is one behind which the kernel makes interrupted calls again. */
+    if (attach_resume(a, PTRACE_SYSCALL, CALL_MS) == -1 || ptrace(PTRACE_INTERRUPT, a->thread, NULL, NULL) ||
+        attach_resume(a, PTRACE_CONT, CALL_MS) == -1 || ptrace(PTRACE_GETREGS, a->thread, NULL, &r))
         return lost(a);
     *result = r.rax;
     return 0;
@@ -214,12 +216,13 @@ static int wait_done(struct attach *a, struct words *words)
 {
     uint64_t until = attach_clock() + CALL_MS * UINT64_C(1000000);
 
-    do {
+    for (unsigned tries = 0; attach_clock() < until; tries++) {
         if (attach_read(a, a->stopped->area + WORDS, words, sizeof *words))
             return lost(a);
         if (words->done) /* again: the result may have been read too early */
             return attach_read(a, a->stopped->area + WORDS, words, sizeof *words) ? lost(a) : 0;
-    } while (attach_clock() < until);
+        attach_pause(tries);
+    }
     return attach_fail(a, "process %d: the call has not returned after %u s, since another thread holds a lock; "
                        "it is left to end by itself", a->pid, CALL_MS / 1000);
 }
@@ -230,6 +233,8 @@ int attach_call(struct attach *a, uint64_t function, const uint64_t *arguments, 
     uint64_t area = a->stopped->area, values[6] = {0};
     struct words words = {.seconds = 1};
 
+    if (!function)
+        return attach_fail(a, "process %d: there is no function to be called", a->pid);
     memcpy(values, arguments, n * sizeof *values);
     r.rip = area + CODE;
     r.rbx = function;
@@ -271,17 +276,15 @@ int attach_end(struct attach *a)
 
     if (!s)
         return 0;
-    if (a->thread && s->area) /* libc's call, because our code is unmapped; then a stop after which
-                               * calls are restarted */
-        err = attach_system_call(a, SYS_munmap, (uint64_t[6]){s->area, SIZE}, &result) ||
-              ptrace(PTRACE_INTERRUPT, a->thread, NULL, NULL) || attach_resume(a, PTRACE_CONT, CALL_MS) == -1;
+    if (a->thread && s->area) /* libc's call, for the code of ours goes */
+        err = attach_system_call(a, SYS_munmap, (uint64_t[6]){s->area, SIZE}, &result);
     xstate = (struct iovec){s->xstate, s->xstate_size};
     if (a->thread && !err)
         err = ptrace(PTRACE_SETSIGMASK, a->thread, (void *)sizeof s->mask, &s->mask) ||
               ptrace(PTRACE_SETREGSET, a->thread, (void *)NT_X86_XSTATE, &xstate) ||
               ptrace(PTRACE_SETREGS, a->thread, NULL, &s->registers);
     if (a->thread)
-        ptrace(PTRACE_DETACH, a->thread, NULL, NULL);
+        attach_release(a->thread, 0);
     a->pause = attach_clock() - s->since;
     a->thread = 0;
     free(s->xstate);

@@ -12,18 +12,9 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-int attach_fail(struct attach *a, const char *format, ...)
-{
-    va_list args;
-
-    va_start(args, format);
-    vsnprintf(a->why, sizeof a->why, format, args);
-    va_end(args);
-    return -1;
-}
 
 char *attach_file(const struct attach *a, const char *name, size_t *size)
 {
@@ -48,6 +39,28 @@ char *attach_file(const struct attach *a, const char *name, size_t *size)
     if (size)
         *size = used;
     return text;
+}
+
+int attach_has_ended(const struct attach *a)
+{
+    char *stat = attach_file(a, "stat", NULL), *at = stat ? strrchr(stat, ')') : NULL;
+    int ended = !at || !at[1] || at[2] == 'Z' || at[2] == 'X';
+
+    free(stat);
+    return ended;
+}
+
+/* Of a process that has ended meanwhile, whatever failed did so for that. */
+int attach_fail(struct attach *a, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(a->why, sizeof a->why, format, args);
+    va_end(args);
+    if (a->folder >= 0 && attach_has_ended(a))
+        snprintf(a->why, sizeof a->why, "process %d has ended", a->pid);
+    return -1;
 }
 
 /* The line of /proc/PID/status of this name, behind its colon; or "". */
@@ -167,6 +180,7 @@ struct attach *attach_open(pid_t pid)
     struct attach *a = must_alloc(1, sizeof *a);
     char path[32];
 
+    prctl(PR_SET_TIMERSLACK, 1); /* pauses of microseconds shall be that */
     a->pid = pid;
     a->memory = -1;
     snprintf(path, sizeof path, "/proc/%d", pid);

@@ -6,8 +6,10 @@
  * host loader and mvld make none of them; their calls (mmap, openat, a futex that is no condition
  * variable) are not in the list.
  *
- * The kernel restarts an interrupted system call if the registers say so.  epoll_wait(2) and few
- * others return -EINTR, as for a program's signal; we restart these "unless a handler runs".
+ * A system call that is interrupted is started again by the kernel when the registers say so.  epoll_wait(2)
+ * and few others say -EINTR, which a program sees as a signal's; it is made "again, unless a handler runs".
+ *
+ * In a signal's handler nothing is known: it may have interrupted malloc.
  */
 #include "tools/attach/attach.h"
 #include "tools/common/tools.h"
@@ -44,7 +46,13 @@ static void nap(unsigned microseconds)
     nanosleep(&(struct timespec){0, microseconds * 1000}, NULL);
 }
 
-/* Whether a read from this descriptor waits for another process. */
+void attach_pause(unsigned tries)
+{
+    if (tries > 20)
+        nap(20);
+}
+
+/* Does a read from this descriptor wait for somebody else? */
 static int is_stream(const struct attach *a, uint64_t descriptor)
 {
     static const char *const streams[] = {"pipe:", "socket:", "/dev/pts/", "/dev/tty"};
@@ -70,7 +78,7 @@ static int is_rest(const struct attach *a, uint64_t number, const uint64_t *argu
         return 1;
     case SYS_wait4: case SYS_waitid: case SYS_pause: case SYS_rt_sigtimedwait:
     case SYS_recvfrom: case SYS_recvmsg: case SYS_io_getevents:
-        return waits; /* handlers of signals make these, too, but do not wait in them */
+        return waits;
     case SYS_read:
         return waits && is_stream(a, arguments[0]);
     case SYS_futex: /* glibc's condition variables, semaphores and pthread_join; its locks take FUTEX_WAIT */
@@ -112,8 +120,7 @@ int attach_wait(pid_t thread, uint64_t until)
             return WIFSTOPPED(status) ? status : -1;
         if (got < 0 || attach_clock() > until)
             return -1;
-        if (tries > 20)
-            nap(20);
+        attach_pause(tries);
     }
 }
 
@@ -195,7 +202,7 @@ static int look(struct attach *a, int waits)
     arguments[0] = s->registers.rdi;
     arguments[1] = s->registers.rsi;
     if ((int64_t)s->registers.orig_rax < 0 || !is_rest(a, s->registers.orig_rax, arguments, waits) ||
-        ptrace(PTRACE_GETREGSET, a->thread, (void *)NT_X86_XSTATE, &area) ||
+        attach_is_in_handler(a, &s->registers) || ptrace(PTRACE_GETREGSET, a->thread, (void *)NT_X86_XSTATE, &area) ||
         ptrace(PTRACE_GETSIGMASK, a->thread, (void *)sizeof s->mask, &s->mask))
         return -1;
     s->xstate_size = area.iov_len;
@@ -221,7 +228,32 @@ static int follow(struct attach *a)
     }
 }
 
-/* Stops the thread at a suitable place: 0; or resumes it: -1. */
+/* A thread that ends while it is traced is there until its tracer has heard of it, and who executes another program
+ * waits for that. */
+int attach_release(pid_t thread, int signal)
+{
+    uint64_t until = attach_clock() + UINT64_C(100000000);
+
+    while (ptrace(PTRACE_DETACH, thread, NULL, signal)) {
+        int status = attach_wait(thread, until);
+
+        if (status == -1)
+            return -1;
+        signal = attach_signal(status);
+    }
+    return 0;
+}
+
+/* One that could not be let go, as it did not stop: in the middle of execve(2), for instance. */
+static void release_stray(struct attach *a)
+{
+    int status = a->stray ? attach_wait(a->stray, 0) : -1;
+
+    if (status != -1 && !attach_release(a->stray, attach_signal(status)))
+        a->stray = 0;
+}
+
+/* The thread stands still at a place of rest: 0; or goes on: -1. */
 static int stop_thread(struct attach *a, pid_t thread)
 {
     if (ptrace(PTRACE_SEIZE, thread, NULL, PTRACE_O_TRACESYSGOOD)) {
@@ -233,7 +265,7 @@ static int stop_thread(struct attach *a, pid_t thread)
     a->stopped->since = attach_clock();
     if (!attach_interrupt(a) && (!look(a, 1) || !follow(a)))
         return 0;
-    ptrace(PTRACE_DETACH, thread, NULL, NULL);
+    a->stray = attach_release(thread, 0) ? thread : 0;
     a->thread = 0;
     return -1;
 }
@@ -275,6 +307,7 @@ int attach_rest(struct attach *a, unsigned milliseconds)
     a->stopped->xstate = must_alloc(1, XSTATE_MAX);
     a->why[0] = 0;
     do {
+        release_stray(a);
         if (!try_threads(a, 0) || !try_threads(a, 1)) {
             a->why[0] = 0;
             return 0;
@@ -282,6 +315,6 @@ int attach_rest(struct attach *a, unsigned milliseconds)
         if (a->why[0])
             return -1;
         nap(200);
-    } while (attach_clock() < until);
+    } while (attach_clock() < until && !attach_has_ended(a));
     return attach_fail(a, "process %d: no thread of it waited for anything within %u ms", a->pid, milliseconds);
 }

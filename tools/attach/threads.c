@@ -15,17 +15,17 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
+#include <ucontext.h>
 #include <unistd.h>
 
-#define STEPS 16
-#define STEP_MS 100
-#define STACK_MAX (64u << 20) /* beyond that a stack is not searched: the thread counts as being
-                               * there */
+#define CODE64 0x33 /* the code segment of 64-bit programs */
+#define TRIES 20
+#define TRY_US 50
+#define STACK_MAX (64u << 20) /* more of a stack is not looked at: the thread counts as standing there */
 
 static int is_known(const struct attach *a, pid_t thread)
 {
@@ -113,13 +113,9 @@ void attach_let_go(struct attach *a)
 {
     for (size_t i = 0; i < a->n_others; i++) {
         struct attach_thread *t = &a->others[i];
-        int status;
 
-        if (!t->thread)
-            continue;
-        if (!t->is_stopped && (status = attach_wait(t->thread, 0)) != -1)
-            t->signal = attach_signal(status);
-        ptrace(PTRACE_DETACH, t->thread, NULL, t->signal);
+        if (t->thread)
+            attach_release(t->thread, t->signal);
     }
     free(a->others);
     a->others = NULL;
@@ -147,42 +143,77 @@ static uint64_t mapping_end(const char *maps, uint64_t address)
     return 0;
 }
 
-static int stands(const struct attach *a, const char *maps, const struct user_regs_struct *r,
-                  const struct attach_range *ranges, size_t n)
+/* Each word of a stack, until `is_it` says 1; which is also said where the stack cannot be read. */
+static int any_word(const struct attach *a, const char *maps, uint64_t sp,
+                    int (*is_it)(const void *cookie, uint64_t at, uint64_t word), const void *cookie)
 {
-    uint64_t at = r->rsp & ~UINT64_C(7), end = mapping_end(maps, r->rsp), words[512];
+    uint64_t at = sp & ~UINT64_C(7), end = mapping_end(maps, sp), words[512];
 
-    if (is_in(ranges, n, r->rip, 0) || end - at > STACK_MAX)
+    if (end - at > STACK_MAX)
         return 1;
     for (size_t size; at < end; at += size) {
         size = end - at < sizeof words ? end - at : sizeof words;
         if (attach_read(a, at, words, size))
             return 1;
         for (size_t i = 0; i < size / sizeof *words; i++)
-            if (is_in(ranges, n, words[i], 1))
+            if (is_it(cookie, at + i * sizeof *words, words[i]))
                 return 1;
     }
     return 0;
 }
 
-/* A thread that gets a signal stays there, with it. */
+struct wanted {
+    const struct attach_range *ranges;
+    size_t n;
+};
+
+static int returns_there(const void *wanted, uint64_t at, uint64_t word)
+{
+    const struct wanted *w = wanted;
+
+    (void)at;
+    return is_in(w->ranges, w->n, word, 1);
+}
+
+static int stands(const struct attach *a, const char *maps, const struct user_regs_struct *r,
+                  const struct attach_range *ranges, size_t n)
+{
+    return is_in(ranges, n, r->rip, 0) || any_word(a, maps, r->rsp, returns_there, &(struct wanted){ranges, n});
+}
+
+/* A frame of the kernel's begins with the address of the code that returns from it; in it are the registers. */
+static int is_frame(const void *attach, uint64_t at, uint64_t word)
+{
+    const struct attach *a = attach;
+    ucontext_t context;
+
+    return word == a->restorer && !attach_read(a, at + sizeof word, &context, offsetof(ucontext_t, uc_sigmask)) &&
+           (context.uc_mcontext.gregs[REG_CSGSFS] & 0xffff) == CODE64;
+}
+
+int attach_is_in_handler(const struct attach *a, const struct user_regs_struct *r)
+{
+    char *maps = attach_file(a, "maps", NULL);
+    int is = any_word(a, maps, r->rsp, is_frame, a);
+
+    free(maps);
+    return is;
+}
+
+/* No single steps: should this tool end behind one, the process would, too, by its SIGTRAP. */
 void attach_step_out(struct attach *a, const struct attach_range *ranges, size_t n)
 {
     for (size_t i = 0; i < a->n_others; i++) {
         struct attach_thread *t = &a->others[i];
 
-        for (int steps = 0; t->thread && !t->signal && steps < STEPS && is_in(ranges, n, t->registers.rip, 1); steps++) {
-            int status = ptrace(PTRACE_SINGLESTEP, t->thread, NULL, NULL)
-                             ? -1
-                             : attach_wait(t->thread, attach_clock() + STEP_MS * UINT64_C(1000000));
-
-            if (status == -1) {
-                t->is_stopped = 0;
-                break;
-            }
-            t->signal = attach_signal(status) == SIGTRAP ? 0 : attach_signal(status);
-            if (ptrace(PTRACE_GETREGS, t->thread, NULL, &t->registers))
-                t->thread = 0;
+        for (int tries = 0; t->thread && !t->signal && tries < TRIES && is_in(ranges, n, t->registers.rip, 1); tries++) {
+            if (ptrace(PTRACE_CONT, t->thread, NULL, NULL))
+                return;
+            t->is_stopped = 0;
+            usleep(TRY_US);
+            ptrace(PTRACE_INTERRUPT, t->thread, NULL, NULL);
+            if (wait_one(a, t, attach_clock() + UINT64_C(1000000000)))
+                return; /* it runs: who looks next finds it where it stood */
         }
     }
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * changes/cached.c: see changes/cached.h.  What lies there can be made again, so nothing here is an error.
+ * changes/cached.c: see changes/cached.h.  These files can be made again, so nothing here is an error.
  */
 #include "tools/changes/cached.h"
 #include "tools/common/paths.h"
@@ -11,7 +11,6 @@
 #include "rimf/base/hash.h"
 
 #include <dirent.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,21 +63,6 @@ void cached_remove_all(const char *root)
 
 /* ---- config.cache ------------------------------------------------------------------------------ */
 
-static char *read_text(const char *path)
-{
-    struct stat st;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    char *text = fd < 0 || fstat(fd, &st) || !S_ISREG(st.st_mode) ? NULL : must_alloc((size_t)st.st_size + 1, 1);
-
-    if (text && read(fd, text, (size_t)st.st_size) != st.st_size) {
-        free(text);
-        text = NULL;
-    }
-    if (fd >= 0)
-        close(fd);
-    return text;
-}
-
 /* Cuts the file's text out; 0: it is not there. */
 static int cut_source(char *text, const char *file)
 {
@@ -105,7 +89,7 @@ void cached_config_forget(const char *path, const char *file, const char *progra
 {
     char *folder = must_print("%.*s", (int)(strrchr(path, '/') - path), path); /* apps.d */
     char *cache = must_print("%.*s/config.cache", (int)(strrchr(folder, '/') - folder), folder), *aside = NULL;
-    char *text = read_text(cache);
+    char *text = read_file(cache);
     int is_cut = text && cut_source(text, file), fd = -1;
 
     if (is_cut && !strchr(text, '[')) { /* no [app] of anybody's */

@@ -14,7 +14,7 @@ void cached_snapshots_remove(const char *root, const char *program);
  * others have the cache, too. */
 void cached_remove_all(const char *root);
 
-/* What config.cache has of `file`, which `enable` made for the program and which lies at `path` now.  Where
+/* What config.cache has of `file`, which `enable` made for the program and which is at `path` now.  Where
  * nothing else is configured, it goes. */
 void cached_config_forget(const char *path, const char *file, const char *program);
 

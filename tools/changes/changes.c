@@ -37,25 +37,6 @@ static const char *failed(const char *path, const char *what)
     return must_print("%s: %s: %s", path, what, strerror(errno));
 }
 
-/* The whole file, NUL-terminated, or NULL with errno. */
-static char *read_text(const char *path)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    struct stat st;
-    char *text = NULL;
-    if (fd >= 0 && !fstat(fd, &st)) {
-        text = must_alloc((size_t)st.st_size + 1, 1);
-        if (read(fd, text, (size_t)st.st_size) != st.st_size) {
-            free(text);
-            text = NULL;
-            errno = EIO;
-        }
-    }
-    if (fd >= 0)
-        close(fd);
-    return text;
-}
-
 /* Splits a line into fields.  0 if it has too few or too many. */
 static int parse_row(char *line, struct change *row)
 {
@@ -70,7 +51,7 @@ static int parse_row(char *line, struct change *row)
 
 const char *changes_read(const char *path, struct changes *c)
 {
-    *c = (struct changes){.text = read_text(path)};
+    *c = (struct changes){.text = read_file(path)};
     if (!c->text)
         return errno == ENOENT ? NULL : failed(path, "cannot be read");
     char *rest = c->text;

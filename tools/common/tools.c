@@ -5,6 +5,7 @@
 #include "tools/common/tools.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <ftw.h>
 #include <inttypes.h>
 #include <stdarg.h>
@@ -72,6 +73,27 @@ char *must_print(const char *format, ...)
     if (vasprintf(&text, format, args) < 0)
         out_of_memory();
     va_end(args);
+    return text;
+}
+
+char *read_file(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK), error = 0;
+    struct stat st;
+    char *text = NULL;
+
+    if (fd >= 0 && !fstat(fd, &st)) {
+        text = must_alloc((size_t)st.st_size + 1, 1);
+        if (read(fd, text, (size_t)st.st_size) != st.st_size)
+            error = EIO;
+    }
+    if (fd >= 0)
+        close(fd);
+    if (error) {
+        free(text);
+        text = NULL;
+        errno = error;
+    }
     return text;
 }
 

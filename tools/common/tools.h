@@ -50,6 +50,9 @@ void *must_alloc(size_t n, size_t size);
 void *must_grow(void *old, size_t n, size_t size);
 char *must_print(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* A text file, NUL-terminated, to be freed; or NULL with errno.  A link in its last component is not followed. */
+char *read_file(const char *path);
+
 /* Creates the folder of that path, and those above it.  0, or -1 with errno. */
 int make_folders(char *path);
 

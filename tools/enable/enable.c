@@ -89,20 +89,6 @@ static const struct change *row_of_config(const struct state *s, const char *pro
     return c;
 }
 
-static char *read_file(const char *path)
-{
-    FILE *file = fopen(path, "re");
-    char *text = NULL;
-    size_t size = 0;
-    if (file && getdelim(&text, &size, 0, file) < 0) {
-        free(text);
-        text = NULL;
-    }
-    if (file)
-        fclose(file);
-    return text;
-}
-
 /* Without --pass the configured passes stay, and so do a user's edits.  0; or -1 after a message. */
 static int configure(const struct wish *w, const char *program, struct state *s)
 {

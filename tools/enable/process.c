@@ -6,6 +6,7 @@
 #include "tools/attach/attach.h"
 #include "tools/cache/state.h"
 #include "tools/enable/enable.h"
+#include "tools/patch/patch.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -14,7 +15,8 @@
 #include <unistd.h>
 
 struct seen {
-    char *snapshot;          /* the folder of mapped snapshot code, or NULL */
+    uint64_t loader_at;      /* where ours is mapped, whatever its file is called there; or 0 */
+    char *snapshot;          /* the folder from which code is mapped, or NULL */
     char *loader;            /* our loader's file, or NULL */
     char **passes;           /* mapped files that are not in the host loader's lists */
     size_t n_passes;
@@ -24,15 +26,7 @@ struct seen {
     uint64_t private_all;
 };
 
-static int ends_in(const char *path, const char *name)
-{
-    size_t length = strlen(path), tail = strlen(name);
-
-    return length > tail && path[length - tail - 1] == '/' && !strcmp(path + length - tail, name);
-}
-
-/* Whether this is one of the objects in the host loader's list, the host loader, or a running
- * program. */
+/* Is this one of the objects that the host loader lists, or the host loader, or a program that runs? */
 static int is_listed(const struct attach *a, const char *path)
 {
     const char *base = strrchr(path, '/') + 1;
@@ -63,10 +57,14 @@ static char *snapshot_of(const char *path)
     return NULL;
 }
 
-static void see_code(struct seen *s, const struct attach *a, const char *path, uint64_t size)
+static void see_code(struct seen *s, const struct attach *a, const char *path, uint64_t start, uint64_t size)
 {
     char *folder;
 
+    if (s->loader_at && start == s->loader_at) {
+        s->loader = must_print("%s", path);
+        return;
+    }
     if (*path != '/') {
         s->made += strncmp(path, "[v", 2) ? size : 0; /* vdso, vsyscall */
         return;
@@ -81,10 +79,7 @@ static void see_code(struct seen *s, const struct attach *a, const char *path, u
     free(folder);
     if (folder)
         return;
-    if (ends_in(path, "ld-mvld.so.1")) {
-        free(s->loader);
-        s->loader = must_print("%s", path);
-    } else if (!is_listed(a, path) && strcmp(path, a->objects[0].name)) {
+    if (!is_listed(a, path) && strcmp(path, a->objects[0].name)) {
         s->passes = must_grow(s->passes, s->n_passes + 1, sizeof *s->passes);
         s->passes[s->n_passes++] = must_print("%s", path);
     }
@@ -103,7 +98,7 @@ static int see(struct seen *s, const struct attach *a)
         *path = 0;
         if (sscanf(line, "%lx-%lx %7s %*s %*s %*s %4299[^\n]", &start, &end, protection, path) >= 3) {
             if (protection[2] == 'x')
-                see_code(s, a, path, end - start);
+                see_code(s, a, path, start, end - start);
         } else if (sscanf(line, "Private_Dirty: %lu", &kilobytes) == 1) {
             s->private_all += kilobytes << 10;
             s->private_code += protection[2] == 'x' ? kilobytes << 10 : 0;
@@ -156,8 +151,14 @@ int status_of_process(pid_t pid, struct json *j)
 {
     struct attach *a = attach_open(pid);
     struct seen s = {0};
+    struct moved m;
     int status = TOOL_OK;
 
+    if (!a->why[0]) {
+        moved_find_loader(a, &m);
+        s.loader_at = m.base;
+        a->why[0] = 0;
+    }
     if (a->why[0] || attach_objects(a)) {
         complain("status", "%s", a->why);
         status = TOOL_FAILED;

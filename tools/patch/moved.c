@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * patch/moved.c: code that runs elsewhere than where its file was mapped, as our loader in the process says
+ * patch/moved.c: code that does not run at its mapped address, as mvld in the process reports it
  * (loader/start/outside.h).
  */
 #include "tools/patch/patch.h"
@@ -10,9 +10,9 @@
 
 #include <string.h>
 
-#define STAGE0_NOTE 1 /* loader/entry.S */
+#define STAGE0_NOTE 1 /* loader/start/entry.S */
 
-/* Of an ELF file that is mapped from `base` on. */
+/* Reads the notes of an ELF file that is mapped from `base` on. */
 static void read_notes(const struct attach *a, uint64_t base, struct moved *m)
 {
     _Alignas(8) unsigned char head[4096];
@@ -44,8 +44,10 @@ int moved_find_loader(struct attach *a, struct moved *m)
     uint64_t base = attach_auxiliary(a, AT_BASE);
 
     *m = (struct moved){0};
-    /* Run as a program, our file is what the kernel's auxv describes. */
-    read_notes(a, base ? base : attach_auxiliary(a, AT_PHDR) & ~UINT64_C(4095), m);
+    if (!base) /* run as a program, our file is what the kernel's auxv describes */
+        base = attach_auxiliary(a, AT_PHDR) & ~UINT64_C(4095);
+    read_notes(a, base, m);
+    m->base = m->is_under_mvld ? base : 0;
     return m->is_under_mvld && !m->function
                ? attach_fail(a, "process %d: its mvld is another build than this one", a->pid)
                : 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * sentences.c: what the engine says: why it failed, what it left, what it refused.
+ * sentences.c: the engine's sentences: errors, reports, refusals.
  */
 #include "passes/multiverse/engine/engine.h"
 

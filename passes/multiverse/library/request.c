@@ -177,7 +177,7 @@ static void take_back(const struct writes *writes)
 
 #define COUNTS_MAX 100 /* bytes of the line in front of the report */
 
-/* `report` lies in the room of `answer`, and becomes what follows there. */
+/* `report` is in the buffer of `answer`, and becomes the text behind it. */
 static void say_report(struct answer *answer, const char *report)
 {
     size_t length = strlen(report);

@@ -324,7 +324,7 @@ class Harness:
             program = "/" not in name and shutil.which(name, path=PATH)
             if program and not os.stat(program).st_mode & 0o6000:
                 called = f"--argv0 {name} " if is_elf(program) else ""
-                (folder / name).write_text(f'#!/bin/sh\n: > {folder}/.{name}\nPATH=${{PATH#{folder}:}}\n'
+                (folder / name).write_text(f'#!/bin/sh\ntest -e {folder}/.{name} || : > {folder}/.{name}\nPATH=${{PATH#{folder}:}}\n'
                                            f'exec {mvld} run --loader {self.loader} {called}-- {program} "$@"\n')
                 (folder / name).chmod(0o755)
         folder.chmod(0o777)

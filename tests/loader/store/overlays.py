@@ -92,10 +92,10 @@ class Program:
         self.train_log = done.stderr
         return Path(found.group(1) or found.group(2))
 
-    def learnt(self):
-        """The objects that the list of learnt ones has, and whether their code is with it."""
+    def learnt(self, folder="*"):
+        """The objects that the snapshot's list of learnt ones has, and whether their code is with it."""
         found = {}
-        for later in self.cache.glob("mvld/snapshots/*/later"):
+        for later in self.cache.glob(f"mvld/snapshots/{folder}/later"):
             overlays = {path.name.partition("-")[2] for path in later.parent.glob("[0-9]*-*")}
             for name in re.findall(rb"/([^/\0]+\.so)\0", later.read_bytes()):
                 found[name.decode()] = name.decode() in overlays
@@ -246,12 +246,12 @@ def behind(program):
     program.applied("open:one.so", names=["libwhere.so", "one.so"])
     program.options = "[direct-calls]\nrewritable = leave"  # so that there are calls to count
     program.configure("on-miss = learn")
-    program.train()
+    folder = program.train().name
     done = program.run("open:one.so")
-    known = program.learnt()
+    known = program.learnt(folder)
     check(known.get("one.so") is False and counted(done), f"{known}\n{done.stderr}")
     again = program.run("open:one.so")
-    check(program.learnt() == known and counted(again) == counted(done), again.stderr)
+    check(program.learnt(folder) == known and counted(again) == counted(done), again.stderr)
 
 
 def moved(program):

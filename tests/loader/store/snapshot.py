@@ -242,6 +242,25 @@ def checked(program):
     program.refused("libanswer.so: its file is another one", **keys)
 
 
+def calls(program):
+    """A start asks the kernel more than loader/DECISIONS.md says: beside what it makes with MVLD=off, and a look at
+    each folder on the way to the user's cache, 4 to 5 calls for each file of the cache, and some 20 others."""
+    def counted(**environment):
+        said = program.folder / "counted"
+        prefix = support.perf("stat", "-x;", "-o", said, "-e", "raw_syscalls:sys_enter", "--")
+        program.run(prefix=prefix, status=None, MVLD_DEBUG="", **environment)
+        found = re.search(r"^(\d+);", said.read_text() if said.exists() else "", re.M)
+        return int(found[1]) if found else support.skip("perf cannot count system calls")
+
+    if not shutil.which("perf"):
+        support.skip("perf is not installed")
+    folder = program.make_snapshot()
+    program.applied()
+    files = len(list(folder.iterdir())) + (folder.parent.parent / "cpu").exists()
+    more = counted() - counted(MVLD="off")
+    check(more <= len(folder.parents) + 5 * files + 22, f"{more} calls for {files} files at {folder}")
+
+
 def traced(program):
     """Code under which a debugger has set breakpoints is covered."""
     if not shutil.which("strace"):

@@ -3,9 +3,11 @@
 """A function is called in a running process: it goes on as if nothing had been, whatever its thread waits in,
 and also when the tool is killed at any of its calls.
 
-    attach.py GETPID WAITS KILLED.so calls|killed|refused
+    attach.py GETPID WAITS KILLED.so HARD calls|killed|refused|states|changes
 """
+import ctypes
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -15,7 +17,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from support import check, equal, finish, run  # noqa: E402
 
-GETPID, WAITS, KILLED = map(os.path.abspath, sys.argv[1:4])
+GETPID, WAITS, KILLED, HARD = map(os.path.abspath, sys.argv[1:5])
 
 
 def start(*command, **how):
@@ -106,5 +108,60 @@ def refused():
     check(code == 1, f"a process without memory, or not ours: {out}")
 
 
-{"calls": calls, "killed": killed, "refused": refused}[sys.argv[4]]()
+def states():
+    """Where nobody should be led anywhere the tool waits, or says why not; and the program is whole."""
+    # A handler has interrupted malloc: what is called then would wait for ever.
+    p = start(HARD, "malloc")
+    code, out, err = run(GETPID, p.pid, 1, "calloc")
+    equal(code, 0, f"behind a handler: {out}{err}")
+    equal(p.stdout.readline(), "ready\n", "the handler has returned")
+    finish_program(p, "a handler that interrupted malloc")
+    p = start(HARD, "vfork")
+    code, out, err = call(p.pid, 1)
+    equal((code, out.split()[:1]), (0, [str(p.pid)]), f"behind vfork: {out}{err}")
+    equal(p.stdout.readline(), "ready\n", "the child has ended")
+    finish_program(p, "vfork")
+    p = start(HARD, "threads")
+    code, out, err = call(p.pid, 20)
+    equal((code, out.split()[:1]), (0, [str(p.pid)]), f"five hundred threads: {out}{err}")
+    finish_program(p, "five hundred threads")
+    p = start(HARD, "filter")
+    code, out, _ = run(GETPID, p.pid, 1)
+    check(code == 1 and "seccomp" in out, f"a filter: {out}")
+    finish_program(p, "a filter")
+    p = start(WAITS, "poll")
+    libc = ctypes.CDLL(None)
+    equal(libc.ptrace(0x4206, p.pid, None, None), 0, "PTRACE_SEIZE")
+    code, out, _ = run(GETPID, p.pid, 1)
+    check(code == 1 and f"traced by process {os.getpid()}" in out, f"traced: {out}")
+    libc.ptrace(0x4207, p.pid, None, None)  # PTRACE_INTERRUPT, or it could not be let go
+    os.waitpid(p.pid, 0x40000000)
+    equal(libc.ptrace(17, p.pid, None, None), 0, "PTRACE_DETACH")
+    finish_program(p, "traced")
+
+
+def changes():
+    """A program that executes another one, or ends, under the tool's hands; several tools at once."""
+    p = start(HARD, "exec")
+    deadline, reached = time.monotonic() + 30, 0
+    while time.monotonic() < deadline and not select.select([p.stdout], [], [], 0)[0]:
+        reached += run(GETPID, p.pid, 1)[0] == 0
+    check(reached, "it was reached between")
+    equal([p.stdout.readline() for _ in range(2)], ["executed\n", "ready\n"], "executed thirty times")
+    finish_program(p, "executed")
+    for _ in range(25):
+        p = start(HARD, "exit")
+        code, out, _ = run(GETPID, p.pid, 1)
+        check(code == 0 or "ended" in out or "no process" in out or "no memory" in out, f"a process that ends: {out}")
+        equal(p.wait(20), 7, "its status")
+    p = start(WAITS, "poll")
+    tools = [subprocess.Popen([GETPID, str(p.pid), "20"], stdout=subprocess.PIPE, text=True) for _ in range(4)]
+    for tool in tools:
+        out = tool.communicate(timeout=60)[0]
+        check(tool.returncode == 0 or "traced by" in out or "ptrace(2)" in out, f"tools at once: {out}")
+    equal(call(p.pid, 1)[0], 0, "behind them")
+    finish_program(p, "tools at once")
+
+
+{"calls": calls, "killed": killed, "refused": refused, "states": states, "changes": changes}[sys.argv[5]]()
 finish()

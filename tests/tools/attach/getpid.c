@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * getpid PID ROUNDS [FUNCTION]: has a thread of the process call getpid() so often.  Prints its value, once, and the
- * longest pause in microseconds.
+ * getpid PID ROUNDS [FUNCTION]: has a thread of the process call getpid(), or a function of its program, so often.  Prints
+ * its value, once, and the longest pause in microseconds.
  */
 #include "tools/attach/attach.h"
 #include "tools/common/tools.h"
@@ -23,7 +23,8 @@ int main(int argc, char **argv)
             return 1;
         }
         libc = attach_named(a, "libc.so");
-        if (attach_call(a, attach_function(a, libc ? libc : a->objects, "getpid"), NULL, 0, &value) || attach_end(a)) {
+        if (attach_call(a, argc > 3 ? attach_function(a, a->objects, argv[3])
+                                    : attach_function(a, libc ? libc : a->objects, "getpid"), NULL, 0, &value) || attach_end(a)) {
             puts(a->why);
             attach_close(a);
             return 1;

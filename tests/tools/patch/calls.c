@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * calls [THREADS]: calls functions of libsome.so.1, and says on each line of input
+ * calls [THREADS]: calls functions of the library, and says on each line of input
  *     ""      what value(1) is through the PLT, from inside of its library, by pointer, by a pointer held since the
  *             start; and second(1)
  *     "fork"  the same, of a child
  *     "fault" calls faults(), whose handler waits for one more line
  * So many threads call value() all the time, and accept its old and its new result.
  */
-#define _GNU_SOURCE
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>

@@ -65,7 +65,7 @@ class World:
         self.library, self.other, self.program = folder / f"lib{sys.argv[5]}.so.1", folder / "other.so", folder / "calls"
         self.library_of(self.library)
         compile_file(self.other, "-O2", "-fPIC", "-shared", HERE / "other.c")
-        compile_file(self.program, "-O2", HERE / "calls.c", self.library, "-pthread", f"-Wl,-rpath,{folder}")
+        compile_file(self.program, "-O2", "-D_GNU_SOURCE", HERE / "calls.c", self.library, "-pthread", f"-Wl,-rpath,{folder}")
 
     @staticmethod
     def library_of(path, *options):
@@ -177,7 +177,7 @@ def every(world):
     for p in programs:
         p.end()
     equal(run(MVLD, "patch", "--all", *world.replace())[0], 1, "no process has the library")
-    static = compile_file(world.folder / "static", "-O2", "-static", HERE / "calls.c", HERE / "some.c", "-pthread")
+    static = compile_file(world.folder / "static", "-O2", "-D_GNU_SOURCE", "-static", HERE / "calls.c", HERE / "some.c", "-pthread")
     program = Program(static)
     code, _, err = program.patch("--replace", f"static:value={world.other}:value")
     check(code == 1 and "dlopen" in err, f"a static program: {err}")
