@@ -197,6 +197,8 @@ void rimf_image_close_analyses(struct mvld_image *image)
         object->analysis = NULL;
     }
     rimf_table_leave(image);
+    if (!image->removals.list && !image->bound.set.n)
+        return;
     rimf_heap_release(&image->heap, image->removals.list);
     rimf_address_set_clear(&image->removals.entries, &image->heap);
     image->removals = (struct rimf_removals){.n = 0};

@@ -266,7 +266,8 @@ static int emit_last(struct mvld_image *image)
     const struct mvld_context *ctx;
     int error, failed = 0;
 
-    while ((ctx = rimf_removals_emit(image, &error)) || (ctx = rimf_protections_emit(image, &error))) {
+    while ((image->removals.n && (ctx = rimf_removals_emit(image, &error))) ||
+           (image->sections_wanted && (ctx = rimf_protections_emit(image, &error)))) {
         failed = error;
         fail(image, ctx, error);
         rimf_removals_forget(image, ctx);
@@ -323,7 +324,7 @@ int rimf_pass_ran(struct mvld_image *image, const struct mvld_context *ctx)
     error = error ? error : rimf_new_sections_seal(image, ctx);
     error = error ? error : rimf_added_realise(image, 0);
     error = error ? error : rimf_splices_commit(image, ctx);
-    error = error ? error : rimf_removals_check(image, ctx);
+    error = error || !image->removals.n ? error : rimf_removals_check(image, ctx);
     if (error)
         rimf_pass_failed(image, ctx); /* all of the pass, or none */
     return error;
