@@ -21,11 +21,9 @@ from report import progress, say  # noqa: E402
 MVLD = support.BUILD / "tools" / "mvld"
 PASS_FOLDERS = [support.BUILD / "passes" / name for name in ("direct-calls", "concat")]
 HOST = "host loader"
-READY = "ready"  # a snapshot was made and removed again: what is left is ready code (rimf/store/manifest.h)
-# way -> (passes, whether from a SNAPSHOT or READY, PASS.OPTION=VALUE if any)
+# way -> (passes, whether from a snapshot, PASS.OPTION=VALUE if any)
 WAYS = {"direct-calls": ("direct-calls", False), "direct-calls, snapshot": ("direct-calls", True),
         "concat": ("direct-calls, concat", False), "concat, snapshot": ("direct-calls, concat", True)}
-READY_WAYS = {"direct-calls, ready": ("direct-calls", READY)}
 # Ways with concat move code always, but for this one, where it does what it does unless told otherwise.
 IDLE = "concat.copy = where-it-pays"
 IDLE_WAYS = {"concat, idle, snapshot": ("direct-calls, concat", True, IDLE)}
@@ -40,7 +38,7 @@ def option_ways(option):
 # What the log says when each part was done; `files,passes` asks for it.
 SAID = {"direct-calls": r"\d+ objects, \d+ of \d+ sites made direct",
         "concat": r"concat: [1-9]\d* objects, [1-9]\d* functions", IDLE: "no code moves",
-        "snapshot": r"applied, the code of [1-9]", READY: r"ready code of \S+: laid over"}
+        "snapshot": r"applied, the code of [1-9]"}
 
 PYTHON = """
 import re
@@ -217,10 +215,8 @@ class Programs:
             done = self.quick(name, way, MVLD_SNAPSHOT="1")
             if done.returncode:
                 return (done.stderr.strip().splitlines() or ["no snapshot"])[-1]
-            if snapshot == READY:
-                shutil.rmtree(self.file(way, "cache") / "mvld" / "snapshots")
             log = self.quick(name, way, MVLD_DEBUG="files,passes,statistics").stderr
-            if not re.search(SAID[READY if snapshot == READY else "snapshot"], log):
+            if not re.search(SAID["snapshot"], log):
                 return "what was written is not used; MVLD_DEBUG=files,passes tells why"
         return None
 

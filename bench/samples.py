@@ -209,12 +209,12 @@ class Maps:
     def find_region(self):
         for start, _, _, path in self.ranges:
             if path.endswith("/libconcat.so.1"):
-                value, size = symbol(path, "concat_code")
+                value, size = symbol(path, "mvld_moved_code")
                 return start + value, start + value + size
         return 0, 0
 
     def place(self, address):
-        """(the file's name, whether it is an overlay of it, a snapshot's or ready code), or a kind, or for
+        """(the file's name, whether it is an overlay of it, in a snapshot), or a kind, or for
         what is no file's "[…]"."""
         if self.region[0] <= address < self.region[1]:
             return "region", False
@@ -224,8 +224,8 @@ class Maps:
             return "vdso", False
         if not path.startswith("/"):
             return path or "[no file]", False
-        overlay = "/mvld/snapshots/" in path or "/mvld/ready/" in path
-        return re.sub(r"^[0-9a-f]+-", "", Path(path).name) if overlay else Path(path).name, overlay
+        overlay = "/mvld/snapshots/" in path
+        return re.sub(r"^[0-9]+-", "", Path(path).name) if overlay else Path(path).name, overlay
 
     def files(self):
         """Those that code comes from."""

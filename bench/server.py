@@ -36,7 +36,7 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "tests")]
 import steady  # noqa: E402
 import support  # noqa: E402
-from programs import HOST, IDLE_WAYS, READY_WAYS, WAYS, Programs, option_ways  # noqa: E402
+from programs import HOST, IDLE_WAYS, WAYS, Programs, option_ways  # noqa: E402
 from report import progress, say, table  # noqa: E402
 from samples import work  # noqa: E402
 
@@ -130,7 +130,7 @@ def main():
     parser.add_argument("--show", type=Path, metavar="FILE", help="measure nothing; show all of the file")
     parser.add_argument("only", nargs="*", choices=[*SERVERS, []])
     arguments = parser.parse_intermixed_args()
-    WAYS.update(READY_WAYS | IDLE_WAYS)
+    WAYS.update(IDLE_WAYS)
     for option in arguments.option:
         WAYS.update(option_ways(option))
     for way in arguments.way or []:

@@ -14,7 +14,7 @@
  * Why: commands.h.  Commands that take 10 to 30 ms fit in between what disturbs.
  *
  * User and system time each come from samples, one a tick (4 ms), of which a short run has few; their sum
- * is exact.  Who compares takes the sum.
+ * is exact.  A comparison uses the sum.
  */
 #include "commands.h"
 

@@ -22,7 +22,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "tests")]
 import support  # noqa: E402
 import startup as exec_of  # noqa: E402
 import steady  # noqa: E402
-from programs import HOST, PROGRAMS, READY_WAYS, STARTS, WAYS, Programs  # noqa: E402
+from programs import HOST, PROGRAMS, STARTS, WAYS, Programs  # noqa: E402
 from report import progress, say, spreads, table  # noqa: E402
 
 ROUNDS = 60       # undisturbed runs of each way
@@ -284,8 +284,6 @@ def main():
     with support.scratch_folder() as folder:
         everything = [] if arguments.starts else PROGRAMS
         names = arguments.only or [*dict.fromkeys([*everything, *STARTS])]
-        if arguments.starts:
-            WAYS.update(READY_WAYS)
         programs = Programs(folder, names, WAYS)
         if arguments.starts:
             execs(programs, arguments.startup, max(5 * arguments.rounds, 10))

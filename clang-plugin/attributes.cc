@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * attributes.cc: __attribute__((multiverse)) as the parser meets it: on what it may stand, and what
- * its arguments say.  What depends on the whole declaration is looked at when the unit ends (unit.cc).
+ * attributes.cc: __attribute__((multiverse)) in the parser: what may carry it, and its arguments.
+ * Checks of the whole declaration come at the end of the unit (unit.cc).
  *
  *   __attribute__((multiverse))                          variable, function
  *   __attribute__((multiverse("values", 1, 3, 5)))       switch
@@ -31,7 +31,7 @@ struct argument {
 };
 } // namespace
 
-/* The paper writes ("values", 1, 3) in parentheses of its own. */
+/* The paper writes ("values", 1, 3) in parentheses. */
 static void flatten(Sema &sema, Expr *e, std::vector<argument> &out)
 {
     e = e->IgnoreParenImpCasts();
@@ -65,7 +65,7 @@ static std::vector<argument> arguments(Sema &sema, const ParsedAttr &attribute)
     return out;
 }
 
-/* Say what is wrong with the arguments, or add them as words; true when nothing is. */
+/* Report errors in the arguments, or add them as words; true if there is no error. */
 static bool read_switch(Sema &sema, const DeclaratorDecl *decl, const std::vector<argument> &list, std::string &words)
 {
     DiagnosticsEngine &to = sema.Diags;

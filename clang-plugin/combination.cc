@@ -2,9 +2,9 @@
  *
  * combination.cc: which switches the variants of a function fix, and to which values.
  *
- * A switch is fixed when the function reads it as a whole, is bound to it (`bind`, or no `bind` at
- * all), and neither writes it nor hands out its address: its own later reads must see the new value.
- * The product of all values is kept under the cap.
+ * A switch is fixed if the function reads it as a whole, is bound to it (`bind`, or no `bind` at
+ * all), and neither writes it nor takes its address: later reads of the function must see the new
+ * value.  The product of all values is kept under the cap.
  */
 #include "multiverse.h"
 
@@ -38,7 +38,7 @@ struct uses {
 
 } // namespace
 
-/* The switches that an operand names: by itself, through casts, offsets and aliases. */
+/* The switches that an operand names: directly, through casts, offsets or aliases. */
 static void switches_in(const Value *value, std::set<const GlobalVariable *> &out)
 {
     if (auto *alias = dyn_cast<GlobalAlias>(value)) {
@@ -61,7 +61,7 @@ static void find_uses(const Instruction &i, uses &out)
         for (const GlobalVariable *sw : found) {
             unsigned at = operand.getOperandNo();
             if (isa<LoadInst>(i))
-                out.of(sw); /* of a part, or one that must be made: none of ours */
+                out.of(sw); /* a part, or an operand that is computed: none of our reads */
             else if ((isa<StoreInst>(i) && at == 1) ||
                      ((isa<AtomicRMWInst>(i) || isa<AtomicCmpXchgInst>(i)) && at == 0))
                 out.of(sw).is_written = true;
@@ -127,14 +127,14 @@ mv_combination mv_choose_switches(Function &function, const mv_point &point)
 
 /* ---- the cap ------------------------------------------------------------------ */
 
-/* How many values switch i has, unbound as one. */
+/* The number of values of switch i, including unbound. */
 static size_t choices(const mv_combination &c, size_t i)
 {
     return c.domains[i].size() + mv_switch_of(c.switches[i])->is_tracked;
 }
 
-/* Whether the names of a record with so many variants begin within its first 64 KB, as the offset in
- * struct multiverse_function says it. */
+/* Whether the names of a record with so many variants begin within its first 64 KB: the offset in
+ * struct multiverse_function has 16 bits. */
 static bool fits_a_record(double variants, size_t switches)
 {
     return 24 + variants * (16 + 24 * switches) <= 0xffff;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * constants.cc: reads of run-time constants, multiverse("constant"): of variables, and of members of
- * variables.
+ * constants.cc: reads of run-time constants, multiverse("constant"), which may be variables or
+ * members.
  *
- * They are loads, with a commit and without.  So that a commit can say so, each function with such
- * loads has an empty asm, whose text writes a record of each constant for the library.  It stands in
- * the function: the record shares the fate of the code (its COMDAT group, --gc-sections).  That is done
- * in the last pass; until then functions go into others, and reads go away.
+ * They stay loads.  So that a commit can report this, each function with such loads has an empty
+ * asm, whose text writes a record of each constant for the library.  The asm is in the function, so
+ * the record is discarded with the code (its COMDAT group, --gc-sections).  This happens in the
+ * last pass: before it, functions are inlined and reads are removed.
  */
 #include "multiverse.h"
 
@@ -19,11 +19,11 @@ using namespace llvm;
 static const unsigned unrecorded = 64; /* MULTIVERSE_SWITCH_UNRECORDED */
 
 namespace {
-/* By symbol and offset: the order of records does not depend on where the compiler's own memory is. */
+/* By symbol and offset, so that the order of records does not depend on addresses in the compiler. */
 typedef std::map<std::pair<std::string, uint64_t>, std::pair<const GlobalVariable *, const mv_switch *>> constants;
 } // namespace
 
-/* Adds what is read of `size` bytes at an address; of an index that is not known, all of the variable. */
+/* Adds the constants in `size` bytes at an address; for an unknown index, all of the variable. */
 static void add(const Value *address, uint64_t size, const DataLayout &layout, constants &out)
 {
     SmallVector<const Value *, 4> objects;
@@ -41,7 +41,7 @@ static void add(const Value *address, uint64_t size, const DataLayout &layout, c
     }
 }
 
-/* What the program wants of the variable itself, by a volatile or ordered load, is no read of the constant. */
+/* A volatile or ordered load is meant for the variable, and is no read of the constant. */
 static void find_loads(const Instruction &i, const DataLayout &layout, constants &out)
 {
     if (auto *load = dyn_cast<LoadInst>(&i)) {

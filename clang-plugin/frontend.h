@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * frontend.h: what the files share that know clang's syntax tree.
+ * frontend.h: shared by the files that use clang's syntax tree.
  */
 #ifndef MULTIVERSE_CLANG_FRONTEND_H
 #define MULTIVERSE_CLANG_FRONTEND_H
@@ -12,15 +12,15 @@
 #include <map>
 #include <string>
 
-/* An attribute is kept as an annotation: this word and those of its arguments, with spaces between,
- * as "multiverse values 1 3".  Of a member, an annotation would be a call at each access: there it is
- * the argument of a "suppress", of which the compiler makes nothing. */
+/* An attribute is stored as an annotation: this word and the words of its arguments, separated by
+ * spaces, as "multiverse values 1 3".  For a member, an annotation would cause a call at each
+ * access: there it is the argument of a "suppress", which generates no code. */
 #define MV_ANNOTATION "multiverse"
 
 /* ---- unit.cc: fills in mv_the_unit(); where the functions of ours are declared, by symbol. */
 std::map<std::string, clang::SourceLocation> mv_declare(clang::ASTContext &context);
 
-/* Diagnostics of plugins heed no -w and -Werror by themselves. */
+/* Diagnostics of plugins do not obey -w and -Werror by themselves. */
 template <unsigned N>
 clang::DiagnosticBuilder mv_warning(clang::DiagnosticsEngine &to, clang::SourceLocation at,
                                     const char (&text)[N])

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * pass.cc: the passes, and where they go.
+ * pass.cc: registration of the passes.
  *
- *   first    nobody knows more of a variation point than its declaration says: a caller that did
- *            would be wrong when a variant runs.  A weak function, which another definition may
- *            replace, is one of which LLVM derives nothing.
- *   early    in SSA form, when nothing has gone from one function into another: inlines what must
- *            always be, makes variants, writes descriptors.
- *   last     the functions are again what they were declared; what is left of reads of constants is
- *            reported.
+ *   first    makes variation points weak: another definition may replace a weak function, so LLVM
+ *            derives nothing from its body.  A caller with such knowledge would be wrong when a
+ *            variant runs.
+ *   early    in SSA form, before anything is inlined: inlines what must always be inlined, makes
+ *            variants, writes descriptors.
+ *   last     restores the functions' linkage, and reports the remaining reads of constants.
  */
 #include "multiverse.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * plugin.cc: the plugin as clang sees it: its options, and what it does when a unit is parsed.
+ * plugin.cc: the plugin as clang sees it: options, and what happens when a unit is parsed.
  *
- * The passes come with it: it enters its own file where -fpass-plugin= would.
+ * It registers the passes by adding its own file as -fpass-plugin= would.
  */
 #include "frontend.h"
 #include "multiverse.h"
@@ -66,7 +66,7 @@ public:
         Dl_info self;
         auto &plugins = compiler.getCodeGenOpts().PassPlugins;
         bool differ = dladdr((void *)mv_the_unit, &self);
-        for (const std::string &other : plugins) /* the same one, by -fpass-plugin= */
+        for (const std::string &other : plugins) /* this file, given by -fpass-plugin= */
             differ &= !llvm::sys::fs::equivalent(other, self.dli_fname);
         if (differ)
             plugins.push_back(self.dli_fname);

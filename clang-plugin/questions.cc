@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
- * questions.cc: what the code of a function asks of a switch, and into which values that cuts it.
+ * questions.cc: finds the comparisons of a switch in a function ("questions"), and the ranges into
+ * which they divide its values.
  *
  * A question is a comparison of the switch with a constant, or a `switch` over it.  The value is
- * followed from its load through extensions and added constants to where it is compared.  What is
- * asked is then a function of the switch's value, which can be computed; the compared constants,
- * taken back the same way, are where its result may change.
+ * followed from its load through extensions and added constants to the comparison.  So the answer
+ * is a computable function of the switch's value.  It can change only at the compared constants,
+ * mapped back the same way.
  *
- * A range is answered by another way of thinking, LLVM's ConstantRange, which takes all its values
- * forward at once: a border that the first one overlooked is an answer too few, never a wrong one.
+ * Whether a whole range has one answer is decided differently, by LLVM's ConstantRange, which maps
+ * all values forward at once.  If the first method misses a border, an answer is missing, but never
+ * wrong.
  */
 #include "multiverse.h"
 
@@ -22,14 +24,14 @@ namespace {
 
 struct question {
     Instruction *asks;             /* an ICmpInst, or a SwitchInst */
-    std::vector<Instruction *> way; /* of the switch's value to the one that is compared */
-    bool only_examples;            /* for other values it may hold, too */
+    std::vector<Instruction *> way; /* the steps from the switch's value to the compared value */
+    bool only_examples;            /* it may also hold for other values */
     std::vector<APInt> examples;   /* then these are compared */
 };
 
 struct follower {
     std::vector<question> out;
-    bool otherwise = false; /* the value is used for more than questions */
+    bool otherwise = false; /* the value has other uses */
     std::set<Value *> seen;
     std::vector<Instruction *> way;
     bool masked = false; /* then an answer is only an example */
@@ -90,7 +92,7 @@ void follower::follow(Value *value, unsigned depth)
         user(cast<Instruction>(u), value, depth);
 }
 
-/* All bits, none, and what is compared later. */
+/* All bits, none, and the constants compared later. */
 void follower::behind_mask(Instruction *user, unsigned depth)
 {
     bool before = masked;
@@ -102,7 +104,7 @@ void follower::behind_mask(Instruction *user, unsigned depth)
     masked = before;
 }
 
-/* The constant of `5 < n` and `5 + n` to the right. */
+/* Moves the constant of `5 < n` and `5 + n` to the right. */
 static void put_in_order(Instruction *user)
 {
     if (user->getNumOperands() != 2 || !isa<ConstantInt>(user->getOperand(0)))
@@ -110,7 +112,7 @@ static void put_in_order(Instruction *user)
     if (auto *compare = dyn_cast<ICmpInst>(user))
         compare->swapOperands();
     else if (auto *binary = dyn_cast<BinaryOperator>(user))
-        binary->swapOperands(); /* not of what does not commute */
+        binary->swapOperands(); /* unless it does not commute */
 }
 
 void follower::user(Instruction *user, Value *value, unsigned depth)
@@ -146,7 +148,7 @@ void follower::user(Instruction *user, Value *value, unsigned depth)
         way.pop_back();
         break;
     case Instruction::And:
-    case Instruction::PHI: /* another value may come, too */
+    case Instruction::PHI: /* another value may arrive, too */
         behind_mask(user, depth);
         break;
     default:
@@ -194,7 +196,7 @@ static APInt backward(const question &q, APInt value)
     return value;
 }
 
-/* 0, or which of the other answers. */
+/* 0, or the number of the answer. */
 static uintptr_t answer(const question &q, const APInt &value)
 {
     APInt compared = forward(q, value);
@@ -209,8 +211,8 @@ static uintptr_t answer(const question &q, const APInt &value)
 
 /* ---- domains ---------------------------------------------------------------------------- */
 
-/* Where the answer may change, in the type of the switch: where a compared constant comes back to, and
- * where a value is as far as it goes. */
+/* Values of the switch's type where the answer may change: a compared constant mapped back, and the
+ * ends of each type. */
 static std::set<mv_wide> cuts_of(const question &q, const mv_switch &sw)
 {
     std::set<mv_wide> out;
@@ -223,7 +225,7 @@ static std::set<mv_wide> cuts_of(const question &q, const mv_switch &sw)
         add(backward(q, c));
         add(backward(q, c + 1));
     }
-    /* An extension cuts its operand's circle there. */
+    /* An extension divides its operand's cyclic type there. */
     question part = q;
     for (; !part.way.empty(); part.way.pop_back()) {
         Instruction *step = part.way.back();
@@ -238,7 +240,7 @@ static std::set<mv_wide> cuts_of(const question &q, const mv_switch &sw)
     return out;
 }
 
-/* Where it does change. */
+/* Values where the answer does change. */
 static std::set<mv_wide> borders_of(const question &q, const mv_switch &sw, const mv_piece &all)
 {
     std::set<mv_wide> out;
@@ -248,7 +250,7 @@ static std::set<mv_wide> borders_of(const question &q, const mv_switch &sw, cons
     return out;
 }
 
-/* The pieces of the type for which something but "no" is answered. */
+/* The pieces of the type with an answer other than "no". */
 static std::vector<mv_piece> answers_of(const question &q, const mv_switch &sw)
 {
     std::vector<mv_piece> out;
@@ -286,7 +288,7 @@ mv_value mv_value_of(mv_piece piece, const mv_piece &all)
     return {piece, piece, label};
 }
 
-/* Where the pieces behind the first begin, into which the answers cut the type. */
+/* The beginnings of the pieces, without the first, into which the answers divide the type. */
 static std::set<mv_wide> borders(const std::vector<mv_piece> &found, bool otherwise,
                                  const mv_piece &all)
 {
@@ -300,7 +302,7 @@ static std::set<mv_wide> borders(const std::vector<mv_piece> &found, bool otherw
     }
     auto outside = [&](mv_wide v) { return v <= all.low || v > all.high; };
     bool is_plain = std::all_of(out.begin(), out.end(), [&](mv_wide v) {
-        return outside(v) || (v >= 0 && v <= 2); /* nothing but 0 and 1 was written */
+        return outside(v) || (v >= 0 && v <= 2); /* only 0 and 1 are compared */
     });
     if (otherwise && is_plain)
         out.insert({0, 1, 2});
@@ -348,7 +350,7 @@ static ConstantRange forward(const question &q, ConstantRange values)
     return values;
 }
 
-/* Whether one case, or the default, is for all of them. */
+/* Whether one case, or the default, holds for all of them. */
 static bool is_one_way(SwitchInst *by, const ConstantRange &values)
 {
     uint64_t cases = 0;
@@ -364,8 +366,8 @@ static bool is_one_way(SwitchInst *by, const ConstantRange &values)
                               (!values.isFullSet() && values.getUpper() - values.getLower() == cases));
 }
 
-/* All values of the range as they are compared, in pieces that no step on the way tears: ConstantRange
- * makes of both halves whatever lies between them. */
+/* All values of the range as they are compared, in pieces that no step splits: if it were split,
+ * ConstantRange would include everything between the halves. */
 static std::vector<ConstantRange> pieces_of(const question &q, const mv_switch &sw, const mv_piece &range)
 {
     std::vector<ConstantRange> out;

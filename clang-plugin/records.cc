@@ -2,15 +2,15 @@
  *
  * records.cc: entries and descriptors (include/mvld/descriptor.h) of a unit.
  *
- * A pass reaches no instruction of the entry, so the pad is LLVM's prologue data: bytes that begin
- * the function.  They hold the endbr64 themselves; the one that the back end adds comes behind.
+ * A pass cannot insert instructions at the entry, so the pad is LLVM's prologue data: bytes at the
+ * function's beginning.  They contain the endbr64, too; the one that the back end adds follows.
  *
  *     f:  [endbr64; nopl 0(%rax)]
  *         nopl    0(%rax,%rax)          0f 1f 44 00 00, may become jmp variant
  *
- * Descriptors are an asm of the module, which is assembled before all code.  Each function of ours is
- * alone in a section, whose beginning that asm labels.  So it has a label that is the unit's own: a
- * definition of the same name elsewhere cannot take it over.  Its end is that of subsection 0.
+ * Descriptors are an asm of the module, which is assembled before all code.  Each of our functions
+ * has its own section, whose beginning that asm labels.  Another definition of the same name cannot
+ * replace such a local label.  The function's end is that of subsection 0.
  */
 #include "multiverse.h"
 
@@ -56,7 +56,7 @@ private:
     Module &module;
     bool has_endbr;
     unsigned n_places = 0;
-    std::vector<GlobalValue *> used; /* by the descriptors alone, as LLVM sees it */
+    std::vector<GlobalValue *> used; /* used by descriptors only, as LLVM sees it */
     std::map<const Function *, unsigned> places;
 
     void function_record(const mv_record &record);
@@ -83,7 +83,7 @@ static std::string quoted(const std::string &s)
     return out.str() + '"';
 }
 
-/* Another object's variable is in a slot of the GOT. */
+/* A variable of another object needs a GOT slot. */
 static std::string reference(const GlobalVariable &variable, uint64_t offset)
 {
     std::string symbol = quoted(mv_symbol(variable));
@@ -108,7 +108,7 @@ std::string mv_switch_text(const GlobalVariable &variable, const mv_switch &sw, 
 
 /* ---- code ----------------------------------------------------------------------------- */
 
-/* Gives the function a section, whose text stays open, and labels it. */
+/* Gives the function a section, keeps its subsection open, and labels it. */
 unsigned writer::begin_place(Function &function)
 {
     std::string name = ".text." + mv_symbol(function);
@@ -213,8 +213,8 @@ void writer::defined(GlobalVariable &variable)
     out << "\t.popsection\n";
 }
 
-/* Every unit has all three tables, if only empty ones: a shared object may not refer to a hidden
- * __start_ symbol that nothing defines, weak or not. */
+/* Every unit has all three tables, if only empty ones: a shared object must not refer to a hidden
+ * __start_ symbol that is undefined, weak or not. */
 void mv_write_note(Module &module)
 {
     std::string text;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * unit.cc: what a unit declares, by symbol, for the passes; and what is wrong with it.
+ * unit.cc: collects a unit's declarations, by symbol, for the passes, and reports errors in them.
  */
 #include "frontend.h"
 #include "multiverse.h"
@@ -209,7 +209,7 @@ void visitor::warn_of_constant(const DeclaratorDecl *decl)
                "what is multiverse(\"constant\")") << decl;
 }
 
-/* Those of an object of this type: its own members, and those of members and bases. */
+/* The constants of an object of this type: its own members, and those of members and bases. */
 void visitor::constants_in(const RecordDecl *type, uint64_t offset, const std::string &name,
                            std::vector<mv_switch> &out)
 {
@@ -234,7 +234,7 @@ void visitor::constants_in(const RecordDecl *type, uint64_t offset, const std::s
     }
 }
 
-/* attributes.cc lets constants pass only. */
+/* attributes.cc accepts constants only. */
 bool visitor::VisitFieldDecl(FieldDecl *decl)
 {
     std::vector<std::string> words;
@@ -273,7 +273,7 @@ bool visitor::VisitVarDecl(VarDecl *decl)
     return true;
 }
 
-/* What the attribute cannot stand together with. */
+/* Attributes that exclude ours. */
 static const char *conflict(const FunctionDecl *decl)
 {
     return decl->hasAttr<AlwaysInlineAttr>() ? "always_inline"
@@ -309,7 +309,7 @@ bool visitor::VisitFunctionDecl(FunctionDecl *decl)
     return true;
 }
 
-/* An alias is as much of a variation point as what it names. */
+/* An alias is a variation point only if its target is one. */
 void visitor::finish()
 {
     for (const VarDecl *decl : objects) {

@@ -2,12 +2,12 @@
  *
  * variants.cc: clones of a variation point in which switches are constants.
  *
- * A clone keeps the ABI of its generic, its static variables, its calls of the generic; it is local
- * to the unit, and that of a COMDAT function lies in the same group.
+ * A clone keeps the ABI of its generic, its static variables, and its calls of the generic.  It is
+ * local to the unit; the clone of a COMDAT function is in the same group.
  *
- * Of a range there is no constant: what is asked of the switch gets its answer, and a clone that
- * still uses the value must not believe the range, because the variable may have changed since the
- * commit.  Such a switch is left to be read.
+ * For a range there is no constant: comparisons are replaced by their results.  A clone that still
+ * uses the value must not assume the range, because the variable may have changed since the commit;
+ * such a switch is read.
  */
 #include "multiverse.h"
 
@@ -71,7 +71,7 @@ static std::string copy_problem(Function &function)
 
 namespace {
 
-/* Which values a switch has in a variant: NULL leaves it to be read. */
+/* The values that the switches have in a variant; NULL: the switch is read. */
 typedef std::vector<const mv_value *> values;
 
 struct maker {
@@ -118,7 +118,7 @@ static Function *copy(Function &generic, const std::string &suffix)
     return clone;
 }
 
-/* Constants are propagated at -O0, too: a test of the switch shall go away, through the unnamed
+/* Constants are propagated at -O0, too: a test of the switch must disappear, through the unnamed
  * values that hold it. */
 static void fold(Function &function)
 {
@@ -132,8 +132,8 @@ static void fold(Function &function)
     }
 }
 
-/* Makes the switches constant, or answers what is asked of them.  Returns those of which only the
- * range is known and the value is used. */
+/* Makes the switches constant, or replaces their comparisons.  Returns those with a range whose
+ * value is still used. */
 std::vector<size_t> maker::specialise(Function &clone, const mv_combination &c, const values &with)
 {
     for (size_t i = 0; i < with.size(); i++) {
@@ -147,7 +147,7 @@ std::vector<size_t> maker::specialise(Function &clone, const mv_combination &c, 
             }
     }
     fold(clone);
-    /* Where the function is to be optimised, LLVM leaves the others alone. */
+    /* LLVM skips these passes in functions that must not be optimised. */
     FunctionPassManager passes;
     passes.addPass(SROAPass());
     passes.addPass(EarlyCSEPass(true));
@@ -172,7 +172,7 @@ void maker::remove(Function *clone)
     clone->eraseFromParent();
 }
 
-/* A variant, or NULL when nothing of it would be fixed. */
+/* Makes a variant; NULL if nothing in it would be fixed. */
 Function *maker::make(const mv_combination &c, values with, const std::string &suffix)
 {
     while (std::any_of(with.begin(), with.end(), [](const mv_value *v) { return v; })) {
@@ -189,7 +189,7 @@ Function *maker::make(const mv_combination &c, values with, const std::string &s
 
 /* ---- making all ---------------------------------------------------------------------- */
 
-/* Counts `point` up; -1 stands for a tracked switch left unbound. */
+/* Increments `point`; -1 stands for an unbound tracked switch. */
 static bool next_point(const mv_combination &c, std::vector<int> &point)
 {
     for (size_t i = 0; i < point.size(); i++) {
@@ -215,7 +215,7 @@ void maker::all(const mv_combination &c, std::vector<mv_variant> &out)
         }
         v.body = make(c, with, suffix_of(c, point));
         if (!v.body)
-            continue; /* nothing fixed: that is the generic */
+            continue; /* nothing is fixed: the generic */
         auto same = std::find_if(out.begin(), out.end(),
                                  [&](const mv_variant &o) { return equal(o.body, v.body); });
         if (same != out.end()) {
@@ -226,7 +226,7 @@ void maker::all(const mv_combination &c, std::vector<mv_variant> &out)
     } while (next_point(c, point));
 }
 
-/* Neighbouring ranges of a switch that give the same body when nothing else is fixed are one. */
+/* Joins neighbouring ranges of a switch that give the same body when nothing else is fixed. */
 void maker::join_equal_ranges(mv_combination &c, size_t at)
 {
     std::vector<mv_value> joined;
@@ -262,8 +262,8 @@ static bool touches(const mv_range &a, const mv_range &b, bool is_signed)
     return !a.any && !b.any && a.high != last && (int64_t)((uint64_t)a.high + 1) == b.low;
 }
 
-/* The guards of a variant span a box in the space of its switches.  Two that are equal in all
- * dimensions but one, and touch in that one, are one box. */
+/* The guards of a variant are a box in the space of its switches.  Two boxes that are equal in all
+ * dimensions but one, and touch in that one, are joined. */
 static bool join(mv_variant &a, const mv_variant &b, const mv_combination &c)
 {
     size_t differing = 0, at = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later
  *
- * arguments.cc: what the arguments of __attribute__((multiverse)) say (attributes.cc has
- * their forms), and what is wrong with them.
+ * arguments.cc: reads the arguments of __attribute__((multiverse)) and reports errors in them
+ * (attributes.cc lists the forms).
  */
 #include "multiverse.h"
 
@@ -113,8 +113,8 @@ bool mv_bind_names(const_tree fn, std::vector<std::string> &names)
     return found;
 }
 
-/* The C++ front end evaluates an argument before it hands it over, and of a comma
- * expression only the last part is left. */
+/* The C++ front end evaluates an argument first, and keeps only the last part of a comma
+ * expression. */
 static void explain_parentheses(location_t loc, const char *form)
 {
     if (!strncmp(lang_hooks.name, "GNU C++", 7))

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later
  *
- * arms.cc: which functions are decided where they are called, and what their callers get (inline.cc).
+ * arms.cc: chooses the functions whose calls become inline calls, and the arms of their callers
+ * (inline.cc).
  *
- * Those that the program wants so, at all calls.  And unasked those so small that GCC would inline them
- * by itself, if they were no variation points: copies of them cost a caller hardly more than the call
- * does, and less while nothing is committed.  But of those only such that do something or nothing; and
- * where no branch decides, calls that run more often than who calls: else a descriptor, and a selection in
- * each commit, buy nothing.
+ * - A function with "inline": all its calls.
+ * - Other functions, from -O2 on (not -Os): those so small that GCC would inline them if they were
+ *   no variation points.  A copy costs the caller hardly more than the call, and less while nothing
+ *   is committed.  `noinline` functions and C++ inline functions are excluded.  The variants must
+ *   return nothing or a constant bool.  A call by branch must not be cold.  A call by jump must run
+ *   more often than its caller: otherwise its descriptor, and its part of each commit, do not pay.
  *
- * How often is GCC's guess, from loops and from what the program says (`cold`, __builtin_expect).  A
- * profile comes later, and what is compiled to be measured must be the same code.
+ * The frequency is GCC's guess, from loops and hints (`cold`, __builtin_expect).  A profile comes
+ * later, and the code that is profiled must be the code that is shipped.
  */
 #include "multiverse.h"
 
@@ -26,20 +28,20 @@ bool mv_may_inline(tree fndecl)
     return opt_for_fn(fndecl, optimize) && !opt_for_fn(fndecl, optimize_debug) && !flag_no_inline;
 }
 
-/* Where GCC inlines what is not declared inline. */
+/* Whether GCC inlines functions here that are not declared inline. */
 static bool inlines_by_itself(tree fndecl)
 {
     return opt_for_fn(fndecl, flag_inline_small_functions) && !opt_for_fn(fndecl, optimize_size);
 }
 
-/* Not when it may be another unit's: that one may be bound to a variant, by a commit that knew nothing
- * of the call. */
+/* False if the definition may be another unit's: a commit may have bound that one without knowing
+ * of this call. */
 static bool is_only_here(cgraph_node *node)
 {
     return decl_binds_to_current_def_p(node->decl) && !node->get_comdat_group();
 }
 
-/* Whether its body may stand where it is called, for what no arm is there for. */
+/* Whether its body may be copied into callers, for values without an arm. */
 static bool may_stand_there(cgraph_node *node)
 {
     return !opt_for_fn(node->decl, optimize_size) && is_only_here(node) &&
@@ -53,8 +55,8 @@ bool mv_is_worth_it(cgraph_edge *call, bool branches)
            (branches || call->sreal_frequency() > 1);
 }
 
-/* Nothing, or a truth that is certain.  What arms compute takes registers of the caller's loop for all
- * of them, and costs more than a committed call, which may have become one instruction. */
+/* The body returns nothing, or a constant bool.  A computed result takes registers of the caller's
+ * loop for all arms.  It costs more than a committed call, which may have become one instruction. */
 static bool only_acts_or_decides(cgraph_node *node)
 {
     edge e;
@@ -83,7 +85,7 @@ static bool is_chosen(cgraph_node *generic, const std::vector<cgraph_node *> &bo
 
 /* ---- what callers get ---------------------------------------------------------------- */
 
-/* Without `noipa`, which is for who may be called instead of another. */
+/* Without `noipa`, which is for functions that may be replaced. */
 static bool is_certain(cgraph_node *generic)
 {
     tree saved = DECL_ATTRIBUTES(generic->decl);
@@ -113,7 +115,7 @@ static cgraph_node *copy_for_callers(cgraph_node *variant)
     return node;
 }
 
-/* With the values that the program begins with, as far as the unit knows them. */
+/* Whether the variant fits the initial values, as far as the unit knows them. */
 static bool runs_first(const mv_variant &v, const std::vector<tree> &switches)
 {
     for (size_t i = 0; i < switches.size(); i++) {
@@ -129,7 +131,7 @@ static bool runs_first(const mv_variant &v, const std::vector<tree> &switches)
     return true;
 }
 
-/* The arm of each variant; -1: there is none for it.  The first arm costs nothing. */
+/* The arm of each variant; -1: none.  The first arm costs nothing. */
 static std::vector<int> choose_arms(const std::vector<mv_variant> &variants,
                                     const std::vector<tree> &switches,
                                     std::vector<cgraph_node *> &bodies)
@@ -149,7 +151,7 @@ static std::vector<int> choose_arms(const std::vector<mv_variant> &variants,
     return arms;
 }
 
-/* Reads the switches each time, as the function does that is not inlined. */
+/* Makes the copy read the switches each time, like the function itself. */
 static void read_anew(cgraph_node *node)
 {
     basic_block bb;
@@ -172,9 +174,9 @@ static void read_anew(cgraph_node *node)
 
 /* ---- a branch ------------------------------------------------------------------------ */
 
-/* Whether the function is: ask the switch, and do what one variant does or the other.  So it must not
- * ask after it has done something, which might change the switch, nor in a loop, which may wait for
- * somebody else to. */
+/* Whether the function reads the switch first, and then does what one of two variants does.  A read
+ * after some other effect, which might change the switch, does not count, nor one in a loop, which
+ * may wait for another thread to change the switch. */
 static bool asks_first(cgraph_node *generic, tree sw)
 {
     function *fun = DECL_STRUCT_FUNCTION(generic->decl);
@@ -192,8 +194,8 @@ static bool asks_first(cgraph_node *generic, tree sw)
     return true;
 }
 
-/* The comparison behind which `jcc` leads to the second of two arms, when one of them is for a single
- * value and the other for all others; else "".  %1 is the switch. */
+/* The comparison for a `jcc` to the second of two arms, if one of them is for a single value and
+ * the other for all others; else "".  %1 is the switch. */
 static std::string comparison(const mv_offer &o, tree sw, const std::vector<mv_variant> &variants)
 {
     mv_piece all = mv_is_bool(sw) ? mv_piece{0, 1} : mv_all_values(TREE_TYPE(sw));

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later
  *
- * attributes.cc: __attribute__((multiverse)) on switches, variation points and
- * function pointers: what may carry it, and what has to be written down before the
- * front end's knowledge is gone.
+ * attributes.cc: __attribute__((multiverse)) on switches, variation points and function pointers:
+ * what may carry it, and what must be recorded before the front end's knowledge is lost.
  *
  *   __attribute__((multiverse))                          variable, function, pointer
  *   __attribute__((multiverse("values", 1, 3, 5)))       switch
@@ -13,9 +12,8 @@
  *
  * A switch, and a constant, may also be a member of a structure (members.cc).
  *
- * A storage class is known for certain only when the declaration is finished
- * (`extern __thread`, C++ static members), so the handler refuses what it can
- * and mv_finish_decl() the rest.
+ * A storage class is known only when the declaration is finished (`extern __thread`, C++ static
+ * members).  So the handler refuses what it can, and mv_finish_decl() the rest.
  */
 #include "multiverse.h"
 
@@ -75,8 +73,8 @@ void mv_make_noipa(tree fndecl)
     DECL_UNINLINABLE(fndecl) = 1;
 }
 
-/* Asked when the attribute is read, and once more when the unit is, because the other one may stand
- * behind it or in another declaration. */
+/* Called when the attribute is read, and again when the unit is: the conflicting attribute may
+ * follow, or be on another declaration. */
 static bool has_conflict(tree decl)
 {
     static const char *const conflicts[] = {"always_inline", "naked", "ifunc", "target_clones",
@@ -90,8 +88,8 @@ static bool has_conflict(tree decl)
     return false;
 }
 
-/* An alias is as much of a variation point as what it names: another one has no body to specialise.
- * Of a variable it is a second name of the same bytes, and works. */
+/* An alias is a variation point only if its target is one: otherwise there is no body to
+ * specialise.  An alias of a variable is a second name of the same bytes, and works. */
 static bool is_idle_alias(symtab_node *node)
 {
     if (!node->alias || mv_is_function(node->ultimate_alias_target()->decl))
@@ -113,7 +111,7 @@ static bool check_function(tree decl, tree args)
     return mv_check_function_arguments(decl, args);
 }
 
-/* What the storage of a variable forbids; "" when nothing does. */
+/* Why the storage of a variable forbids the attribute; "" if it does not. */
 static const char *storage_problem(tree decl)
 {
     if (DECL_THREAD_LOCAL_P(decl))
@@ -125,7 +123,7 @@ static const char *storage_problem(tree decl)
     return nullptr;
 }
 
-/* A variable that a program changes, and may change unseen. */
+/* A variable that the program changes, possibly unseen by the compiler. */
 static bool is_changed_at_run_time(tree decl)
 {
     location_t loc = DECL_SOURCE_LOCATION(decl);
@@ -187,7 +185,7 @@ static bool check_variable(tree decl, tree args)
     return check_type(decl, args);
 }
 
-/* What the place of a member forbids. */
+/* Refuses a member because of its position. */
 static bool refuse_member(tree field, const char *why)
 {
     error_at(DECL_SOURCE_LOCATION(field), "member %qD cannot be %<multiverse%>: it is %s", field, why);
@@ -226,7 +224,7 @@ static tree handle_multiverse(tree *node, tree, tree args, int, bool *no_add_att
     } else if (VAR_P(decl)) {
         good = check_variable(decl, args);
         if (good)
-            DECL_PRESERVE_P(decl) = 1; /* others write it: the loader, a debugger */
+            DECL_PRESERVE_P(decl) = 1; /* written by others: the loader, a debugger */
     } else if (TREE_CODE(decl) == FIELD_DECL) {
         good = check_member(decl, args);
     } else if (TREE_CODE(decl) == PARM_DECL) {
@@ -335,7 +333,7 @@ void mv_describe_switch(tree sw, const std::string &name)
         remember_enumerators(sw);
 }
 
-/* A variable with switches in it: others write them. */
+/* A variable with member switches is written by others. */
 static void describe_members(symtab_node *node)
 {
     if (!VAR_P(node->decl) || mv_is_switch(node->decl) || TREE_CODE(TREE_TYPE(node->decl)) != RECORD_TYPE ||
@@ -354,7 +352,7 @@ static void describe_members(symtab_node *node)
     node->force_output = node->definition;
 }
 
-/* By the program's word; a variation point is, by ours. */
+/* The program has noinline; the plugin adds it to variation points itself. */
 static bool is_never_inlined(tree fndecl)
 {
     return lookup_attribute("noinline", DECL_ATTRIBUTES(fndecl)) ||
@@ -370,7 +368,7 @@ void mv_describe_declarations()
         tree decl = node->decl;
         if (mv_is_function(decl) && (has_conflict(decl) || is_idle_alias(node)))
             DECL_ATTRIBUTES(decl) = remove_attribute(MV_ATTR, DECL_ATTRIBUTES(decl));
-        /* Not before: front ends warn of `inline` together with `noinline`. */
+        /* Not earlier: front ends warn of `inline` together with `noinline`. */
         if (mv_is_function(decl) && is_never_inlined(decl))
             remember(decl, MV_ATTR_NOINLINE, NULL_TREE);
         if (mv_is_function(decl))

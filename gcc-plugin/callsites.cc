@@ -2,15 +2,16 @@
  *
  * callsites.cc: labels at calls of variation points, pads at their entries.
  *
- * The pass runs when no other will copy, move or delete an instruction: after
- * everything but branch shortening, unwind notes and output.
+ * The pass runs after all passes that copy, move or delete instructions: only branch shortening,
+ * unwind notes and output follow.
  *
  * A call
  *         .p2align 3,,4                 the 5 bytes lie in one aligned word of 8,
  *     .Lmv_site7:                       so that one store can change them
  *         call    f
  *
- * and 3,,5 for the 6 bytes of `call *f@GOTPCREL(%rip)`.  After a tail call,
+ * and 3,,5 for the 6 bytes of `call *f@GOTPCREL(%rip)`. In a kernel cs prefixes (2e), which a
+ * call ignores, fill up instead of a NOP: an instruction less.  After a tail call,
  * `.org .Lmv_site7+5, 0xcc` fills what the assembler saved with a short jump.
  *
  * An entry
@@ -19,8 +20,8 @@
  *     .Lmv_pad3:
  *         nopl    0(%rax,%rax)          0f 1f 44 00 00, may become jmp variant
  *
- * The pad comes before whatever the function begins with, so neither a call
- * site nor the target of a loop's branch lies in the bytes that are changed.
+ * The pad precedes the function's own code, so the bytes that change contain neither a call site
+ * nor the target of a loop's branch.
  */
 #include "multiverse.h"
 
@@ -45,8 +46,8 @@ struct target {
 };
 } // namespace
 
-/* Whom the call calls, when that is a symbol: named directly, or by a load of
- * its GOT slot in the call itself. */
+/* The callee of a call, if it is a symbol: named directly, or by a load of its GOT slot in the call
+ * itself. */
 static bool target_of(rtx_insn *insn, target &out)
 {
     rtx call = get_call_rtx_from(insn);
@@ -68,8 +69,8 @@ static bool target_of(rtx_insn *insn, target &out)
     return true;
 }
 
-/* The same question that the machine description asks before it writes a direct
- * call as one through the GOT (ix86_nopic_noplt_attribute_p). */
+/* The condition by which the machine description writes a direct call through the GOT
+ * (ix86_nopic_noplt_attribute_p). */
 static bool written_through_got(rtx symbol)
 {
     if (flag_pic || SYMBOL_REF_LOCAL_P(symbol))
@@ -84,16 +85,15 @@ static bool has_prefix_or_thunk(rtx_insn *insn, const target &t)
            (t.through_got && ix86_indirect_branch != indirect_branch_keep);
 }
 
-/* SHF_LINK_ORDER names the code's section by a symbol in it, and the assembler
- * starts a new descriptor section for every other symbol; so all functions of a
- * section name the first label that was put there.  Not those that are in two
- * sections: which of them comes first is decided later. */
+/* SHF_LINK_ORDER names the code's section by a symbol in it, and the assembler starts a new
+ * descriptor section for every other symbol.  So all functions of a section name the first label in
+ * it.  Functions in two sections do not: which comes first is decided later. */
 static std::string anchor(const std::string &label)
 {
     static std::unordered_map<void *, std::string> first;
     if (crtl->has_bb_partition)
         return label;
-    bool cold = first_function_block_is_cold; /* that of the function before */
+    bool cold = first_function_block_is_cold; /* the previous function's */
     first_function_block_is_cold = false;
     section *where = function_section(current_function_decl);
     first_function_block_is_cold = cold;
@@ -113,7 +113,8 @@ static void record_call(rtx_insn *insn)
     if (has_prefix_or_thunk(insn, t))
         return;
     std::string label = ".Lmv_site" + std::to_string(count++);
-    std::string align = t.through_got ? ".p2align 3,,5\n" : ".p2align 3,,4\n";
+    std::string fill = mv_is_kernel_model() ? "0x2e" : "";
+    std::string align = ".p2align 3," + fill + (t.through_got ? ",5\n" : ",4\n");
     raw_before(align + label + ":\n" + mv_callsite_text(label, decl, anchor(label)), insn);
     if (SIBLING_CALL_P(insn) && !t.through_got)
         raw_after("\t.org " + label + "+5, 0xcc", insn);
@@ -121,7 +122,7 @@ static void record_call(rtx_insn *insn)
 
 /* ---- reads of constants ---------------------------------------------------------------- */
 
-/* `seen`: the labels of the records of constants that the function has. */
+/* `seen`: the labels of the constants' records that the function already has. */
 static void record_read(rtx_insn *insn, std::map<tree, std::string> &seen)
 {
     static unsigned count;
@@ -138,7 +139,7 @@ static void record_read(rtx_insn *insn, std::map<tree, std::string> &seen)
     raw_before(records + mv_callsite_text(label, sw, anchor(label), record) + text, insn);
 }
 
-/* The constants of which it has loads. */
+/* Records the constants with loads. */
 static void record_loads()
 {
     static unsigned count;

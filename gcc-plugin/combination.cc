@@ -2,9 +2,9 @@
  *
  * combination.cc: which switches the variants of a function fix, and to which values.
  *
- * A switch is fixed when the function reads it as a whole, is bound to it (`bind`, or no `bind` at
- * all), and neither writes it nor hands out its address: its own later reads must see the new value.
- * The product of all values is kept under the cap.
+ * A switch is fixed if the function reads it as a whole, is bound to it (`bind`, or no `bind` at
+ * all), and neither writes it nor takes its address: later reads of the function must see the new
+ * value.  The product of all values is kept under the cap.
  */
 #include "multiverse.h"
 
@@ -51,7 +51,7 @@ static bool visit_store(gimple *stmt, tree, tree ref, void *data)
     return false;
 }
 
-/* A call by which a sanitizer learns of a read, or complains. */
+/* A call by which a sanitizer checks or reports a read. */
 static bool is_of_sanitizer(gimple *stmt)
 {
     for (internal_fn fn : {IFN_UBSAN_NULL, IFN_UBSAN_OBJECT_SIZE, IFN_UBSAN_PTR, IFN_UBSAN_VPTR, IFN_ASAN_CHECK})
@@ -66,7 +66,8 @@ static bool is_of_sanitizer(gimple *stmt)
     return false;
 }
 
-/* Whether an address in this statement is only compared, told to sanitizers, and read: nobody writes there. */
+/* Whether an address in this statement is only compared, passed to sanitizers, or read, but never
+ * written through. */
 static bool only_checks_address(gimple *stmt, unsigned depth = 0)
 {
     if (gimple_code(stmt) == GIMPLE_COND || is_gimple_debug(stmt) || is_of_sanitizer(stmt) ||
@@ -159,7 +160,7 @@ static bool visit_load(gimple *stmt, tree, tree ref, void *)
     return false;
 }
 
-/* A variation point that is bound to some switches does not want the others. */
+/* A variation point with "bind" ignores other switches. */
 static void warn_of_pointers(function *fun)
 {
     basic_block bb;
@@ -200,14 +201,14 @@ void mv_choose_switches(function *fun, mv_combination &out)
     }
 }
 
-/* How many values switch i has, unbound as one. */
+/* The number of values of switch i, including unbound. */
 static size_t choices(const mv_combination &c, size_t i)
 {
     return c.domains[i].size() + mv_is_tracked(c.switches[i]);
 }
 
-/* Whether the names of a record with so many variants begin within its first 64 KB, as the offset in
- * struct multiverse_function says it. */
+/* Whether the names of a record with so many variants begin within its first 64 KB: the offset in
+ * struct multiverse_function has 16 bits. */
 static bool fits_a_record(double variants, size_t switches)
 {
     return 24 + variants * (16 + 24 * switches) <= 0xffff;

@@ -2,14 +2,12 @@
  *
  * compare.cc: do two variants of one function do the same?
  *
- * GCC's own comparison (ipa-icf) leaves the symbols that bodies refer to for a
- * later stage to compare, so it calls two functions equal that differ only in
- * which function they call.  This one is its own, and stricter: both control
- * flow graphs are walked in step from the entry, and every block, edge,
- * statement, operand, type, SSA name, local variable and exception region of one
- * must correspond to exactly one of the other.  Global symbols must be the same.
- * Whatever it does not know is different: then there is one body too many, and
- * nothing is wrong.
+ * GCC's own comparison (ipa-icf) defers the comparison of symbols, so it calls two functions equal
+ * that differ only in their callees.  This comparison is stricter.  It walks both control flow
+ * graphs in step from the entry; every block, edge, statement, operand, type, SSA name, local
+ * variable and exception region of one must correspond to exactly one of the other.  Global symbols
+ * must be the same.  Anything unknown counts as different: then there is one body too many, which
+ * is correct.
  */
 #include "multiverse.h"
 
@@ -27,7 +25,7 @@ private:
     std::unordered_map<const void *, const void *> forth, back;
     std::vector<std::pair<basic_block, basic_block>> work;
 
-    /* Binds a to b, or asks whether they are bound to each other. */
+    /* Binds a to b, or returns whether they are bound to each other. */
     bool bind(const void *a, const void *b)
     {
         auto f = forth.find(a), r = back.find(b);
@@ -78,7 +76,7 @@ bool comparison::types(tree a, tree b)
            get_alias_set(a) == get_alias_set(b);
 }
 
-/* What a `switch` became: each variant may have a table of its own, with equal contents. */
+/* The table of a `switch`: each variant may have its own, with equal contents. */
 static bool is_table(tree t)
 {
     return VAR_P(t) && TREE_STATIC(t) && TREE_READONLY(t) && DECL_ARTIFICIAL(t) && !TREE_PUBLIC(t) &&

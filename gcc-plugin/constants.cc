@@ -2,30 +2,29 @@
  *
  * constants.cc: reads of run-time constants, `multiverse("constant")`.
  *
- * Through all of GIMPLE such a read is a read like any other.  Just before code is generated it
- * becomes an asm with one input, the variable, and no effect:
+ * In GIMPLE such a read is an ordinary read.  Just before code generation it becomes an asm with
+ * one input, the variable, and no effect:
  *
  *     # multiverse constant size
  *     movl    size(%rip), %eax          8b 05 rel32          mov $imm32, %eax     b8 imm32
  *     movzbl  size(%rip), %eax          0f b6 05 rel32
  *     movq    size(%rip), %rax          48 8b 05 rel32       mov $imm64, %rax     48 b8 imm64
  *
- * so that the passes behind that may join, move and delete it as they may a load, but not make it an
- * operand of something else.  The last pass labels what has become of them, and puts prefixes (ds,
- * which means nothing) before a load that is shorter than the immediate would be: one instruction
- * stands for one at any time.
+ * So later passes may join, move and delete it like a load, but not make it an operand of another
+ * instruction.  The last pass labels the remaining asms, and puts prefixes (ds, without effect)
+ * before a load that is shorter than the immediate's `mov`, so that one instruction replaces one.
  *
- * Passes before the last may have put the variable's address into a register, `8(%rbp)`; where the
- * symbol reaches, it comes back.  Another object's variable is reached by a register alone.
+ * An earlier pass may have put the variable's address into a register, `8(%rbp)`.  If the symbol
+ * reaches, it is restored.  A variable of another object is addressed by a register only.
  *
- * A function that writes the variable or hands out its address has loads: what it has written it is
- * to read.  Of each read that stays a load the user is warned, and a record tells the run time.
+ * A function that writes the variable or takes its address has loads, because it must read what it
+ * has written.  The user is warned of each read that stays a load, and a record tells the run time.
  */
 #include "multiverse.h"
 
 static const char marker[] = "# multiverse constant ";
 static std::map<std::string, tree> constants; /* by symbol */
-static std::set<tree> unrecorded;             /* constants that the function under way loads */
+static std::set<tree> unrecorded;             /* constants that the present function loads */
 
 static std::string instruction(tree sw)
 {
@@ -73,7 +72,7 @@ static void mark(gimple *load, tree sw)
 
 /* ---- reads that stay loads ------------------------------------------------------------ */
 
-/* Once for each place: it may be in variants and in what was inlined, and read many. */
+/* Once for each place: the read may also be in variants and inlined copies. */
 static void leave(location_t at, tree sw, const char *why)
 {
     static std::set<location_t> warned;
@@ -84,7 +83,7 @@ static void leave(location_t at, tree sw, const char *why)
         warning_at(at, OPT_Wattributes, "this read of constant %qD stays a load: %s", sw, why);
 }
 
-/* A read that is none of a constant alone: of a part, or of the whole structure. */
+/* A read of more or less than a constant: of a part, or of the whole structure. */
 static bool visit_load(gimple *stmt, tree, tree ref, void *)
 {
     if (!TREE_THIS_VOLATILE(ref))
@@ -130,7 +129,7 @@ const std::set<tree> &mv_unrecorded()
 
 /* ---- sites ---------------------------------------------------------------------------- */
 
-/* Puts the symbol back into the address, if code may name it. */
+/* Restores the symbol in the address, if code may name it. */
 static rtx settle_address(rtx operands, tree sw)
 {
     HOST_WIDE_INT offset;
@@ -142,8 +141,8 @@ static rtx settle_address(rtx operands, tree sw)
     return address;
 }
 
-/* How many prefixes make a load of this address as long as the immediate at least; -1: there is none.
- * A register from r8 on makes both longer. */
+/* The number of prefixes that make a load of this address at least as long as the immediate's
+ * `mov`; -1: impossible.  A register from r8 on makes both longer. */
 static int prefixes(rtx address, unsigned width)
 {
     int displacement = 0, length, immediate = width == 8 ? 10 : 5;

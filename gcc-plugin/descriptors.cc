@@ -2,18 +2,17 @@
  *
  * descriptors.cc: the text of the descriptors (include/mvld/descriptor.h).
  *
- * Records are written from inside the code that they describe, with
- * .pushsection: their sections carry SHF_LINK_ORDER ("o") and so live and die
- * with the code's section under --gc-sections, and belong to its COMDAT group
- * ("?") if it is in one.  What belongs to no code (switches, the note) is written
+ * Records are written from inside the code that they describe, with .pushsection.  Their sections
+ * carry SHF_LINK_ORDER ("o"), so they live and die with the code's section under --gc-sections, and
+ * belong to its COMDAT group ("?"), if any.  Records without code (switches, the note) are written
  * at the end of the unit.
  *
- * `body` leads to this unit's own definition: an equated local label, which a
- * definition of the same name elsewhere cannot take over.
+ * `body` names this unit's own definition by a local label, which another definition of the same
+ * name cannot replace.
  *
- * A kernel (-mcmodel=kernel) has no GOT: everything is named by its distance, that of a module's unit to the
- * kernel and to other modules also.  It has no notes either, its linker scripts say where the tables are; and
- * its sections are merged by `ld -r`, so they are linked to none.
+ * A kernel (-mcmodel=kernel) has no GOT: everything is named by its distance, also from a module to
+ * the kernel and to other modules.  It has no notes: its linker scripts define the tables'
+ * addresses.  `ld -r` merges its sections, so they are not linked to others.
  */
 #include "multiverse.h"
 
@@ -38,14 +37,14 @@ bool mv_is_large_model()
     return ix86_cmodel == CM_LARGE || ix86_cmodel == CM_LARGE_PIC;
 }
 
-static bool is_kernel_model()
+bool mv_is_kernel_model()
 {
     return ix86_cmodel == CM_KERNEL;
 }
 
 bool mv_is_init_code(tree fndecl)
 {
-    const char *name = is_kernel_model() ? DECL_SECTION_NAME(fndecl) : nullptr;
+    const char *name = mv_is_kernel_model() ? DECL_SECTION_NAME(fndecl) : nullptr;
     if (!name)
         return false;
     for (const char *prefix : {".init.", ".exit.", ".meminit.", ".memexit.", ".head."})
@@ -54,10 +53,10 @@ bool mv_is_init_code(tree fndecl)
     return false;
 }
 
-/* The head of a table's part for what is in the section of `anchor`, and goes with it. */
+/* The head of a table's part for the section of `anchor`, which is discarded with that section. */
 static std::string push_table(const char *table, const std::string &anchor)
 {
-    if (is_kernel_model())
+    if (mv_is_kernel_model())
         return format("\t.pushsection multiverse_%s,\"a\",@progbits\n", table);
     return format("\t.pushsection multiverse_%s,\"ao?\",@progbits,", table) + anchor + "\n";
 }
@@ -87,14 +86,14 @@ static std::string quoted(const std::string &s)
     return out + "\"";
 }
 
-/* Whether the unit may refer to it by its distance, as its code does; another object's is in a slot
- * of the GOT.  For a function that is only certain where it is: to name the function of another
- * object so would give it a canonical PLT entry in this one. */
+/* Whether the unit may refer to it by its distance, as its code does; a symbol of another object
+ * needs a GOT slot.  For a function this must be certain: a distance to a function of another
+ * object would give that a canonical PLT entry in this one. */
 static bool is_near(tree decl)
 {
     HOST_WIDE_INT offset;
     decl = mv_variable_of(decl, &offset);
-    if (is_kernel_model())
+    if (mv_is_kernel_model())
         return true;
     if (!targetm.binds_local_p(decl))
         return false;
@@ -112,7 +111,7 @@ static std::string reference(tree decl)
     return mv_symbol(mv_variable_of(decl, &offset)) + "@GOTPCREL";
 }
 
-/* Of a member from the address that the slot holds. */
+/* The offset of a member from the address in the slot. */
 static std::string slot_offset(tree sw)
 {
     HOST_WIDE_INT offset;
@@ -126,7 +125,7 @@ static unsigned switch_flags(tree sw)
            (mv_is_constant(sw) ? 16 : 0) | (is_near(sw) ? 32 : 0);
 }
 
-/* A record is its size, then what `inner` says, padded to 8 bytes. */
+/* A record is its size, then `inner`, padded to 8 bytes. */
 static std::string sized_record(const std::string &inner)
 {
     static unsigned count;
@@ -146,8 +145,8 @@ static std::string switch_text(tree sw, unsigned extra_flags)
 
 /* ---- variation points ----------------------------------------------------------- */
 
-/* A guard of which all values of the type are part says nothing, but it is kept:
- * a variant always names the switches that it was made for. */
+/* A guard that contains all values of the type is redundant, but kept: a variant always names its
+ * switches. */
 static unsigned count_guards(const mv_record::variant &v)
 {
     unsigned n = 0;
@@ -179,7 +178,7 @@ static bool is_here(tree fndecl)
     return node && !node->in_other_partition;
 }
 
-/* `leads`: the field `pointer`, and the flags that say what it is. */
+/* `leads`: the field `pointer`, and the flags that describe it. */
 static std::string record_text(const std::string &name, const std::string &body,
                                const std::string &pad, unsigned flags, const std::string &leads,
                                const mv_record *record)
@@ -254,7 +253,7 @@ std::string mv_inline_record_text(tree fndecl, const mv_record &record, const st
 
 /* ---- call sites -------------------------------------------------------------------- */
 
-/* No slot holds the address of another object's member: the record says what that slot and offset are. */
+/* No slot holds the address of another object's member: its record gives slot and offset. */
 std::string mv_callsite_text(const std::string &label, tree what, const std::string &anchor,
                              const std::string &record)
 {
@@ -271,7 +270,7 @@ void mv_use_stub(tree stub, tree pointer)
         stubs.push_back({stub, pointer});
 }
 
-/* The stub jumps to where the pointer points and changes nothing but %r11:
+/* The stub jumps to the pointer's target and changes nothing but %r11:
  *
  *   0f 1f 44 00 00          nopl 0(%rax,%rax)           the pad
  *   ff 25 rel32             jmp *pointer(%rip)          when the pointer is ours
@@ -308,10 +307,10 @@ static std::string stub_text(tree stub, tree pointer)
 
 /* ---- end of the unit -------------------------------------------------------------------- */
 
-/* Every unit has all three tables, if only empty ones: a shared object may not
- * refer to a hidden __start_ symbol that nothing defines, weak or not.  What
- * belongs to no code is linked to the note, which no linker drops; for all input
- * sections of a table have the same flags, or mold makes two tables of them. */
+/* Every unit has all three tables, if only empty ones: a shared object must not refer to a hidden
+ * __start_ symbol that is undefined, weak or not.  Records without code are linked to the note,
+ * which no linker drops, because all input sections of a table must have the same flags, or mold
+ * makes two tables. */
 static std::string note_text()
 {
     std::string s = "\t.section .note.multiverse,\"a\",@note\n\t.balign 4\n.Lmv_note:\n"
@@ -330,7 +329,7 @@ static std::string note_text()
 static std::string defined_switch(varpool_node *node, tree sw)
 {
     std::string s = "\t.section multiverse_switches,\"a";
-    if (is_kernel_model())
+    if (mv_is_kernel_model())
         return s + "\",@progbits\n" + switch_text(sw, 4);
     tree group = node->get_comdat_group();
     if (group)
@@ -368,7 +367,7 @@ void mv_finish_unit()
     }
     if (!note_needed)
         return;
-    if (!is_kernel_model())
+    if (!mv_is_kernel_model())
         s += note_text();
     fputs(s.c_str(), asm_out_file);
 }

@@ -1,25 +1,24 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later
  *
- * domains.cc: for which values of its switches a function is specialised.
+ * domains.cc: the values of its switches that a function is specialised for.
  *
  *   "values", …    those
  *   enumeration    its enumerators
  *   bool           0 and 1
- *   integer        all: the constants that the function compares the switch with,
- *                  in any comparison or `switch`, cut its type into ranges, in each
- *                  of which all answers are the same.  When the value is used
- *                  otherwise, too, a range of few values is cut into these, and 0
- *                  and 1 stand alone if no other constant was written.
+ *   integer        all values: the constants that the function compares the switch with,
+ *                  in comparisons or `switch`, divide its type into ranges in which every
+ *                  comparison has one result.  If the value is also used otherwise, a range of
+ *                  few values is divided into these, and 0 and 1 are added if no other constant
+ *                  is compared.
  *
- * Constants are collected twice: right after SSA construction, when `switch`
- * statements still are what was written (early optimisation turns them into
- * tables and bit tests), and again when variants are made, when small functions
- * have been inlined.  The first collection is kept by function; what was inlined
- * is found through the scopes that inlining leaves.
+ * Constants are collected twice: right after SSA construction, when `switch` statements are still
+ * as written (early optimisation turns them into tables and bit tests); and again when variants are
+ * made, when small functions have been inlined.  The first collection is stored by function; an
+ * inlined function is found through the scopes that inlining leaves.
  */
 #include "multiverse.h"
 
-/* What the questions of a function answer alike, as pieces. */
+/* Sets of values for which all comparisons of a function have the same result. */
 typedef std::vector<mv_piece> answers;
 
 /* Function (DECL_UID) -> switch (DECL_UID) -> answers. */
@@ -27,7 +26,7 @@ static std::unordered_map<unsigned, std::unordered_map<unsigned, answers>> hints
 
 /* ---- constants ------------------------------------------------------------ */
 
-/* The switches whose value fun uses for more than questions. */
+/* The switches whose value fun uses for more than comparisons. */
 static std::set<tree> collect(function *fun, std::unordered_map<unsigned, answers> &out)
 {
     std::set<tree> otherwise;
@@ -81,12 +80,12 @@ static mv_value value_of(int64_t v, tree sw)
     return value_of({value, value}, {0, -1});
 }
 
-/* Where the pieces behind the first begin, into which the answers cut the type. */
+/* The beginnings of the pieces, without the first, into which the answers divide the type. */
 static std::set<mv_wide> borders(const answers &found, bool otherwise, const mv_piece &all)
 {
     static const unsigned few = 16;
     std::set<mv_wide> out;
-    bool is_plain = true; /* nothing but 0 and 1 was written */
+    bool is_plain = true; /* only 0 and 1 are compared */
     for (const mv_piece &p : found) {
         for (mv_wide v = p.low; otherwise && p.high - p.low < few && v <= p.high; v++)
             out.insert(v);

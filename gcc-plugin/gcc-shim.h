@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later
  *
- * gcc-shim.h: the one place that knows GCC's headers, their order, and what
- * differs between versions.
+ * gcc-shim.h: includes GCC's headers in their order, and hides the differences between versions.
  *
- * The plugin is written for GCC 12, and works with 11 to 16.
- * What another version renames or moves is to be wrapped here, under a name that
- * the other files use; they contain no #if on GCC's version.
+ * The plugin is written for GCC 12, and works with 11 to 16.  What another version renames or moves
+ * is wrapped here, under a name that the other files use.  They contain no #if on GCC's version.
  */
 #ifndef MULTIVERSE_GCC_SHIM_H
 #define MULTIVERSE_GCC_SHIM_H
@@ -112,7 +110,7 @@ static inline cgraph_node *shim_clone(cgraph_node *of, const char *suffix)
     return node;
 }
 
-/* Front ends keep it in a flag of theirs until the structure is laid out (c-common.h). */
+/* Front ends keep this in a flag of their own until the structure is laid out (c-common.h). */
 static inline bool shim_is_bit_field(const_tree field)
 {
     return DECL_BIT_FIELD(field) || DECL_LANG_FLAG_4(field);

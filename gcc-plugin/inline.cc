@@ -1,41 +1,42 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later
  *
- * inline.cc: calls that are decided where they stand; arms.cc chooses of which functions.
+ * inline.cc: inline calls; arms.cc chooses the functions.
  *
- *              jmp     .Lgeneric     e9 rel32         a commit makes it the NOP 0f 1f 44 00 00
- *     arm 0:   first variant                          for the first variant, and a jump to an arm
- *     join:    …                                      for another one
+ *              jmp     .Lgeneric     e9 rel32         a commit writes the NOP 0f 1f 44 00 00
+ *     arm 0:   first variant                          for the first variant, and a jump to the arm
+ *     join:    …                                      of another one
  *
  *     arm 1:   second variant        jmp join
- *     generic: the function's body   jmp join         or, when that is large, an ordinary call of it
+ *     generic: the function's body   jmp join         or, if that is large, an ordinary call
  *
- * Where the generic is nothing but a question and two bodies, its place is that of the second arm, and
- * the jump a branch, which chooses while nothing is committed:
+ * If the generic is just a comparison and two bodies, it is the second arm itself, and the jump is
+ * a branch, which decides until a commit:
  *
  *              cmpb    $0, switch
  *              jne     .Larm1        0f 85 rel32      the NOP 66 0f 1f 44 00 00, or e9 rel32 90
  *     arm 0:   first variant
  *
- * The comparison stays: a thread may stand between the two.  The asm names the switch as an operand in
- * memory, so that what the caller wrote there before is there.
+ * The comparison stays, because a thread may stand between it and the jump.  The asm has the switch
+ * as a memory operand, so that earlier stores of the caller are not delayed past it.
  *
- * An asm goto makes the decision; as many of them as GCC makes of one by inlining and unrolling, so
- * many sites there are, each with a record that looks like a variation point's: its pad are the five
- * bytes, its variants the arms.  Each arm calls a copy of its variant, which GCC inlines, being told
- * that it always should; where it cannot, the arm calls it.
+ * An asm goto makes the decision.  GCC may copy it by inlining and unrolling; each copy is a site
+ * with a record like a variation point's: its pad is the five bytes, its variants are the arms.
+ * Each arm calls a copy of its variant, which GCC inlines (always_inline); if GCC cannot, the arm
+ * calls it.
  *
- * A variant without an arm (there are only so many), and any that was chosen by what is not known
- * here (f may be another unit's), runs by the generic call, which then stays one.  So whatever is left
- * out is right.  The body reads the switches each time: GCC might move the reads out of a loop.
+ * A variant without an arm (their number is limited), and one selected by a value unknown here (the
+ * function may be another unit's), runs by the generic call, which is then kept as a call.  So
+ * omissions are always correct.  The body reads the switches each time: otherwise GCC might move
+ * the reads out of a loop.
  *
- * The arms are made right behind the variants: before IPA, so that inlined bodies become part of their
- * callers, and after early optimisation, which has shown what is called.  Until code is generated the
- * asm refers to the record's array (record.cc), as LTO may stand in between.
+ * The arms are made right after the variants: before IPA, so that inlined bodies become part of
+ * their callers, and after early optimisation, which has resolved callees.  Until code generation
+ * the asm refers to the record's array (record.cc), because LTO may come between.
  */
 #include "multiverse.h"
 
 static const char marker[] = "# multiverse inline ";
-static const unsigned most_unasked = 16; /* calls of a caller */
+static const unsigned most_unasked = 16; /* calls in one caller */
 
 namespace {
 struct inline_site {
@@ -67,7 +68,7 @@ static const mv_offer *offer_for(gcall *call)
     return o;
 }
 
-/* What the call does to memory is worked out anew for all of them. */
+/* The memory effects of all these calls are computed anew. */
 static void forget_memory(gcall *call)
 {
     if (gimple_vdef(call) && TREE_CODE(gimple_vdef(call)) == SSA_NAME) {
@@ -79,7 +80,7 @@ static void forget_memory(gcall *call)
     update_stmt(call);
 }
 
-/* Behind the call, where it came back; calls that may throw end their block. */
+/* Splits behind the call; calls that may throw end their block. */
 static basic_block split_behind(gcall *call)
 {
     if (!stmt_ends_bb_p(call))
@@ -113,7 +114,7 @@ static gasm *build_goto(const char *text, vec<tree, va_gc> *inputs, vec<tree, va
     return stmt;
 }
 
-/* A jump to the first label, or a branch; the comparison's operand is the one of that number. */
+/* A jump or branch to the first label; the comparison's operand has that number. */
 static std::string goto_text(const std::string &what, std::string branch, unsigned operand)
 {
     for (size_t at; (at = branch.find("%@")) != std::string::npos;)
@@ -122,7 +123,7 @@ static std::string goto_text(const std::string &what, std::string branch, unsign
     return marker + what + "\n\t" + (branch.empty() ? ".byte\t0xe9" : branch) + "\n\t.long\t%l" + label + "-.-4";
 }
 
-/* Labels: the generic's, then those of all arms but the first. */
+/* Labels: the generic's, then those of all arms except the first. */
 static gasm *build_site(const mv_offer &o, gcall *call, const std::vector<gcall *> &arms)
 {
     vec<tree, va_gc> *inputs = nullptr, *labels = nullptr;
@@ -137,7 +138,7 @@ static gasm *build_site(const mv_offer &o, gcall *call, const std::vector<gcall 
     return build_goto(goto_text(o.arm_of, o.branch, 1).c_str(), inputs, labels);
 }
 
-/* Calls of the arms, before the call, each in a block of its own. */
+/* Adds the calls of the arms before the call, each in its own block. */
 static std::vector<gcall *> add_arms(gcall *call, const mv_offer &o)
 {
     std::vector<gcall *> arms;
@@ -159,7 +160,7 @@ static std::vector<gcall *> add_arms(gcall *call, const mv_offer &o)
     return arms;
 }
 
-/* The results of all calls become one. */
+/* Joins the results of all calls. */
 static void join_results(gcall *call, const std::vector<gcall *> &arms, basic_block join)
 {
     tree result = gimple_call_lhs(call);
@@ -181,7 +182,7 @@ static void expand(gcall *call, const mv_offer &o)
     forget_memory(call);
     std::vector<gcall *> arms = add_arms(call, o);
     basic_block site = single_pred(gimple_bb(arms[0])), join = split_behind(call);
-    /* Else another arm than the first may stand behind the jump, and that costs a jump. */
+    /* Otherwise another arm may follow the jump, which costs a jump. */
     profile_probability seldom = profile_probability::guessed_always().apply_scale(o.branch.empty() ? 1 : 20, 100);
     profile_probability other = profile_probability::guessed_always().apply_scale(20, 100 * arms.size());
     profile_probability first = (seldom + other.apply_scale(arms.size() - 1, 1)).invert();
@@ -255,7 +256,7 @@ void mv_expand_inline_calls()
 
 /* ---- code is generated --------------------------------------------------------------------- */
 
-/* Reads what the asm refers to; the asm then refers to nothing but its labels. */
+/* Reads the asm's references, and leaves it only its labels. */
 static void take_site(gimple_stmt_iterator &gsi, gasm *stmt)
 {
     inline_site site;
@@ -324,7 +325,7 @@ std::string mv_inline_text(rtx_insn *insn, const std::string &label, const std::
         if (site.arm_of[i] == '-')
             continue;
         mv_record::variant v = site.record.variants[i];
-        unsigned arm = site.arm_of[i] - 'a'; /* its label is that of this number: 0 is the generic's */
+        unsigned arm = site.arm_of[i] - 'a'; /* the number of its label; 0 is the generic's */
         v.place = arm ? label_of(operands, branches ? 0 : arm) : behind;
         arms.variants.push_back(v);
     }

@@ -5,12 +5,12 @@
  *     struct settings { __attribute__((multiverse)) bool verbose; int level; };
  *     struct settings settings;          // settings.verbose is a switch
  *
- * A switch is one place in memory that is known when the program is linked.  So the object has to be
- * named: `settings.verbose`, also within structures that are members; what is read through a pointer
- * or is an element of an array may be any object's and is a plain read.
+ * The address of a switch must be known at link time.  So the object must be named:
+ * `settings.verbose`, also inside nested structures.  A read through a pointer, or of an element of
+ * an array, may concern any object and is a plain read.
  *
- * All other files know switches as declarations of variables.  For each member of each variable there
- * is one, made when it is first asked for; the symbol table does not know it.  Its symbol is
+ * All other files know switches as declarations of variables.  So each member of each variable gets
+ * such a declaration at its first use; the symbol table does not know it.  Its symbol is
  * `settings+4`.
  */
 #include "multiverse.h"
@@ -110,7 +110,7 @@ std::vector<tree> mv_members(tree variable)
     return out;
 }
 
-/* The bytes that a reference covers: 0 for a size that is not known. */
+/* The bytes that a reference covers; 0: unknown size. */
 static tree extent(tree ref, HOST_WIDE_INT &offset, HOST_WIDE_INT &size)
 {
     poly_int64 bit, bits, most;
@@ -150,7 +150,7 @@ std::vector<tree> mv_members_touched(tree ref)
     return out;
 }
 
-/* Whether a reference reads an attributed member, whoever's it is: a constant, or a switch. */
+/* Whether a reference reads an attributed member of any object: a constant, or a switch. */
 static bool reads_member(tree ref, tree *field, bool constants)
 {
     bool attributed = false, is_constant = false;
@@ -177,7 +177,7 @@ void mv_warn_of_pointer(gimple *stmt, tree ref, bool constants)
         return;
     for (tree part = ref; handled_component_p(part); part = TREE_OPERAND(part, 0))
         in_array |= TREE_CODE(part) == ARRAY_REF;
-    /* A local object is none that anybody commits. */
+    /* Nobody commits a local object. */
     if (DECL_P(base) && !(in_array && is_global_var(base)))
         return;
     if (warned.insert(LOCATION_LOCUS(at)).second)

@@ -2,9 +2,9 @@
  *
  * merge.cc: fewer records for variants that share a body.
  *
- * A variant's guards span a box in the space of its switches.  Two boxes of the
- * same body that are equal in all dimensions but one, and touch in that one,
- * are one box.  Which body a point of the space leads to does not change.
+ * A variant's guards are a box in the space of its switches.  Two boxes of the same body that are
+ * equal in all dimensions but one, and touch in that one, are joined.  The body for each point of
+ * the space does not change.
  */
 #include "multiverse.h"
 

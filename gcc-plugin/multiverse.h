@@ -2,7 +2,7 @@
  *
  * multiverse.h: what the files of the plugin share.
  *
- * The way of a variation point through the compiler
+ * The path of a variation point through the compiler
  *
  *   front end     attributes.cc   checks `multiverse` attributes, with arguments.cc
  *   before IPA    attributes.cc   makes variation points `noipa`; writes names and
@@ -26,8 +26,8 @@
  *   late RTL      callsites.cc    labels and pads calls, entries and these reads
  *   end of unit   descriptors.cc  note, switches, stubs
  *
- * No state crosses the line but in trees that LTO writes out, so that -flto and
- * a plain compilation run the same code on both sides of it.
+ * State crosses the line only in trees that LTO writes out.  So -flto and a plain compilation run
+ * the same code on both sides.
  */
 #ifndef MULTIVERSE_PLUGIN_H
 #define MULTIVERSE_PLUGIN_H
@@ -39,7 +39,7 @@
 #define MV_ATTR_NAME " multiverse name"     /* string: name for people */
 #define MV_ATTR_DOMAIN " multiverse domain" /* list: label -> value */
 #define MV_ATTR_VARIANT " multiverse variant"
-#define MV_ATTR_NOINLINE " multiverse noinline" /* the program said so */
+#define MV_ATTR_NOINLINE " multiverse noinline" /* the program has noinline */
 
 struct mv_options {
     unsigned max_variants = 64;
@@ -60,54 +60,55 @@ bool mv_is_pointer(const_tree decl);
 unsigned mv_width(const_tree sw);
 bool mv_is_signed(const_tree sw);
 bool mv_is_bool(const_tree sw);
-/* Makes a function one that no interprocedural fact may be derived of. */
+/* Excludes a function from interprocedural analysis (noipa). */
 void mv_make_noipa(tree fndecl);
 /* The name for people: qualified, without parameters. */
 std::string mv_display_name(const_tree decl);
-/* The name as the assembler knows it. */
+/* The assembler's name. */
 std::string mv_symbol(tree decl);
 
 /* ---- arguments.cc */
-/* Say what is wrong with the arguments; true when nothing is. */
+/* Report errors in the arguments; true if there is none. */
 bool mv_check_switch_arguments(tree decl, tree args);
 bool mv_check_function_arguments(tree decl, tree args);
 bool mv_is_tracked(const_tree sw);
 /* `multiverse("constant")`: read as an immediate, never specialised for. */
 bool mv_is_constant(const_tree decl);
 bool mv_says_constant(tree args);
-/* The explicit values of "values", …, in order; empty when there are none. */
+/* The values of "values", …, in order; empty without "values". */
 std::vector<int64_t> mv_values(const_tree sw);
-/* The names of "bind", …; false when the function has no such argument. */
+/* The names of "bind", …; false if the function has no such argument. */
 bool mv_bind_names(const_tree fn, std::vector<std::string> &names);
-/* `multiverse("inline")`: its calls are decided where they stand (inline.cc). */
+/* `multiverse("inline")`: its calls become inline calls (inline.cc). */
 bool mv_is_inline(const_tree fn);
 /* An integer constant as a variable of that type holds it, extended to 64 bits by the type's own
- * sign, as the run time reads it.  All values of switches are kept so. */
+ * sign, as the run time reads it.  All values of switches have this form. */
 int64_t mv_value_in_type(tree constant, const_tree type);
 
 /* ---- members.cc */
 const struct ggc_root_tab *mv_member_roots();
 /* The switches that are members of a variable. */
 std::vector<tree> mv_members(tree variable);
-/* The one that a reference covers exactly, or NULL_TREE; those that it touches. */
+/* mv_member_read: the member switch that a reference covers exactly, or NULL_TREE.  mv_members_touched:
+ * those that it touches. */
 tree mv_member_read(tree ref);
 std::vector<tree> mv_members_touched(tree ref);
-/* Warns of the read of a member that may be any object's; of constants, or of switches. */
+/* Warns of a read of a member whose object is not known; of constants, or of switches. */
 void mv_warn_of_pointer(gimple *stmt, tree ref, bool constants);
-/* The variable that a switch is, or is a member of. */
+/* The variable that a switch is, or is a member of, and the offset in it. */
 tree mv_variable_of(const_tree sw, HOST_WIDE_INT *offset);
-/* A switch as an operand in memory; the address of any declaration, and what is at one. */
+/* A switch as a memory operand; the address of a declaration; the declaration at an address. */
 tree mv_operand_of(tree sw);
 tree mv_address_of(tree decl);
 tree mv_decl_at(tree address);
 
 /* ---- questions.cc */
-typedef __int128 mv_wide; /* holds the values of all types of a switch, and one more */
+typedef __int128 mv_wide; /* holds all values of a switch's type, and one more */
 struct mv_piece {
     mv_wide low, high;
 };
-typedef std::vector<mv_piece> mv_pieces; /* ascending, with something in between */
-/* What is done to a value on its way: its next type, and what is added in it. */
+typedef std::vector<mv_piece> mv_pieces; /* ascending, with gaps between them */
+/* One step of a value's computation: the next type, and what is added in it. */
 struct mv_step {
     tree type;
     mv_wide added;
@@ -115,19 +116,20 @@ struct mv_step {
 struct mv_question {
     tree sw;
     gimple *stmt;                   /* a comparison, or a GIMPLE_SWITCH */
-    std::vector<mv_pieces> answers; /* for which values it holds; one a label but the default */
-    std::vector<mv_step> way;       /* of the switch's value to the one that is compared */
-    bool only_examples;             /* for other values it may hold, too */
+    std::vector<mv_pieces> answers; /* the values for which it holds; one set for each label but the
+                                     * default */
+    std::vector<mv_step> way;       /* the steps from the switch's value to the compared value */
+    bool only_examples;             /* it may also hold for other values */
 };
-/* `otherwise`: the switches whose value is used for more than questions. */
+/* `otherwise`: the switches whose value has uses besides comparisons. */
 std::vector<mv_question> mv_questions(function *fun, std::set<tree> &otherwise);
 mv_piece mv_all_values(const_tree type);
-/* What is compared when the switch has that value. */
+/* The compared value of q when the switch has `value`. */
 mv_wide mv_compared_value(const mv_question &q, mv_wide value);
 
 /* ---- reads.cc */
-/* The switch whose value this statement loads (by a plain or a relaxed atomic load), or NULL_TREE;
- * a constant, or one that is none. */
+/* mv_load_of_switch: the switch that this statement loads (by a plain or a relaxed atomic load), or
+ * NULL_TREE.  mv_load_of_constant: likewise for constants. */
 tree mv_load_of_switch(gimple *stmt);
 tree mv_load_of_constant(gimple *stmt);
 
@@ -135,7 +137,7 @@ tree mv_load_of_constant(gimple *stmt);
 /* Values for which there is one variant. */
 struct mv_value {
     mv_piece piece;    /* all of them */
-    mv_piece example;  /* those that the variant is made for; the others have the same body */
+    mv_piece example;  /* the values that the variant is made for; the others have the same body */
     std::string label; /* enumerator, number or range, as part of a symbol */
 };
 void mv_collect_hints(function *fun);
@@ -149,38 +151,38 @@ struct mv_combination {
 };
 /* The switches and constants that a reference touches. */
 std::vector<tree> mv_switches_at(tree ref);
-/* The switches that a function writes, or whose address it hands out. */
+/* The switches that a function writes, or whose address it takes. */
 std::set<tree> mv_changed_switches(function *fun);
-/* Warns of what is bound, written or handed out in vain. */
+/* Warns of switches that are bound without being read, written, or whose address is taken. */
 void mv_choose_switches(function *fun, mv_combination &out);
 bool mv_is_over_cap(const mv_combination &all);
-/* Keeps, in order, the switches that fit under the cap together; of a single
- * switch with too many values, the first ones.  Warns of the rest. */
+/* Keeps, in order, the switches whose combinations fit under the cap; of a single switch with too
+ * many values, the first ones.  Warns of the rest. */
 void mv_apply_cap(tree fn, mv_combination &all);
 
 /* ---- merge.cc */
 struct mv_range {
     int64_t low, high;
-    bool any; /* a tracked switch left unbound: no guard */
+    bool any; /* a tracked switch that is unbound: no guard */
 };
 /* One variant: a range for each switch of the function. */
 struct mv_variant {
     std::vector<mv_range> ranges;
     cgraph_node *node;
 };
-/* Joins boxes of the same body that touch; keeps the order of first members. */
+/* Joins touching boxes of the same body; keeps the order of first members. */
 void mv_merge_guards(std::vector<mv_variant> &variants, const std::vector<tree> &switches);
 
 /* ---- compare.cc */
 bool mv_equal_bodies(tree a, tree b);
 
 /* ---- record.cc */
-/* What is known of a variation point when code is generated. */
+/* The facts about a variation point at code generation. */
 struct mv_record {
     std::vector<tree> switches;
     struct variant {
-        tree decl;                    /* of an arm NULL_TREE, */
-        std::string place;            /* and where that is */
+        tree decl;                    /* of an arm NULL_TREE; */
+        std::string place;            /* then the label of the arm */
         std::vector<mv_range> ranges; /* one a switch */
     };
     std::vector<variant> variants;
@@ -190,38 +192,41 @@ tree mv_attach_record(cgraph_node *generic, const std::vector<tree> &switches,
                       const std::vector<mv_variant> &variants, bool inlined);
 void mv_hide_records();
 void mv_take_record(function *fun);
-/* What an array says, of variants without decl; *generic: NULL_TREE unless it is called inline. */
+/* Reads an array into a record of variants without decl.  *generic: NULL_TREE unless it is called
+ * inline. */
 bool mv_read_array(tree array, tree *generic, mv_record &out);
 const mv_record *mv_find_record(tree fndecl);
 
 /* ---- descriptors.cc */
-/* Text of the record of a variation point, to stand inside its code. */
+/* The record of a variation point as assembler text, to be written inside its code. */
 std::string mv_function_text(tree fndecl, const mv_record *record, const std::string &pad,
                              const std::string &anchor);
-/* `anchor` is any label of the section that the code is in.  What is called there, or read; `record`
- * is the label of the constant's. */
+/* The record of a call or a read.  `anchor` is any label of the code's section.  `what` is the
+ * callee or constant; `record` is the label of the constant's record. */
 std::string mv_callsite_text(const std::string &label, tree what, const std::string &anchor,
                              const std::string &record = "");
-/* That record, of a constant that the code refers to; `unrecorded`: some of its reads stay loads. */
+/* The record of a constant that the code refers to.  `unrecorded`: some of its reads stay loads. */
 std::string mv_constant_text(tree sw, const std::string &label, bool unrecorded, const std::string &anchor);
-/* Of an inline call: `record` has its arms; where the generic's body or call stands, and the bytes to change. */
+/* The record of an inline call: `record` has its arms; then the labels of the generic's body or
+ * call, and of the bytes to change. */
 std::string mv_inline_record_text(tree fndecl, const mv_record &record, const std::string &generic,
                                   const std::string &site, bool branches, const std::string &anchor);
 /* The records of switches that code refers to. */
 std::string mv_switches_text(const std::vector<tree> &switches, const std::string &anchor);
-/* A local label of a declaration: `.Lmv_KIND` and a number that does not depend
- * on -g, as DECL_UID would. */
+/* A local label of a declaration: `.Lmv_KIND` and a number that, unlike DECL_UID, does not depend
+ * on -g. */
 std::string mv_label(const char *kind, tree decl);
 bool mv_is_large_model();
-/* A kernel's function that is there while it starts only, or not even mapped where it is linked: its code is not
- * changed, calls there run the generic. */
+bool mv_is_kernel_model();
+/* A function of a kernel's .init or .exit section, which is freed, or not mapped where it is
+ * linked.  Its code is not changed; calls in it run the generic. */
 bool mv_is_init_code(tree fndecl);
 void mv_note_needed();
 void mv_finish_unit();
 void mv_use_stub(tree stub, tree pointer);
 
 /* ---- pointers.cc */
-/* The stub of a function pointer: the function that all its calls go through. */
+/* The stub of a function pointer, through which all its calls go. */
 tree mv_stub_of(tree pointer);
 void mv_settle_pointer_loads(function *fun);
 void mv_call_stubs(function *fun);
@@ -230,56 +235,57 @@ void mv_call_stubs(function *fun);
 void mv_record_sites(function *fun);
 
 /* ---- constants.cc */
-/* Reads of constants become asms, */
+/* Turns reads of constants into asms. */
 void mv_mark_reads(function *fun);
-/* but those of these constants that stay loads; */
+/* The constants with reads that stay loads. */
 const std::set<tree> &mv_unrecorded();
-/* and these sites, when no pass changes them any more: what is to stand before the instruction (its
- * label, and bytes that make it longer); "" when it is none of ours, or stays a load. */
+/* The text before the instruction of such an asm, after the last pass that changes instructions:
+ * its label, and prefixes.  "" if it is no such asm, or stays a load. */
 std::string mv_read_text(rtx_insn *insn, const std::string &label, tree *sw);
 
 /* ---- arms.cc */
 struct mv_offer {
     tree array;
     std::vector<tree> arms;
-    std::string arm_of; /* of each variant, a letter: 'a' is the first, '-' none */
-    tree generic;       /* what runs in no arm: the function, or a copy to be inlined; or the last arm */
-    std::string branch; /* then: the comparison that chooses it; else "" */
-    tree compared;      /* and the switch */
-    bool asked;         /* for, by "inline" */
+    std::string arm_of; /* one letter for each variant: 'a' is the first arm, '-' none */
+    tree generic;       /* what runs without an arm: the function, or a copy to be inlined; or the
+                         * last arm */
+    std::string branch; /* the comparison of a branch; else "" */
+    tree compared;      /* the compared switch */
+    bool asked;         /* the function has "inline" */
 };
-/* Whether anything is inlined, in this function or of it. */
+/* Whether this function may be inlined, and calls in it. */
 bool mv_may_inline(tree fndecl);
-/* Whether calls of this function, with these variants, may be decided where they stand; */
+/* Whether calls of this function, with these variants, may become inline calls. */
 bool mv_offer_inline(cgraph_node *generic, const std::vector<tree> &switches,
                      const std::vector<mv_variant> &variants);
-/* then its record. */
+/* Adds its record. */
 void mv_complete_offer(cgraph_node *generic, tree array);
-/* NULL when they may not. */
+/* NULL: they may not. */
 const mv_offer *mv_offer_of(tree fndecl);
-/* What callers were given: empty when nothing may be decided there. */
+/* The copies that were made for callers; empty if there are no inline calls. */
 const std::set<tree> &mv_copies();
-/* Whether a call is one of those that are decided unasked, by a branch or otherwise. */
+/* Whether a call becomes an inline call without "inline"; `branches`: it would be a branch. */
 bool mv_is_worth_it(cgraph_edge *call, bool branches);
 
 /* ---- inline.cc */
-/* Makes sites of such calls, when all variants are there, */
+/* Makes inline calls, when all variants exist. */
 void mv_expand_inline_calls();
-/* takes out of them what LTO had to know, */
+/* Removes from them what LTO needed. */
 void mv_take_inline_calls(function *fun);
-/* and describes them: what is to stand before the instruction. */
+/* Describes them: the text before the instruction. */
 bool mv_is_inline_site(rtx_insn *insn);
 std::string mv_inline_text(rtx_insn *insn, const std::string &label, const std::string &anchor);
 
 /* ---- substitute.cc, in the function that cfun is */
 void mv_substitute(function *fun, tree sw, mv_wide value);
 void mv_answer(function *fun, tree sw, const mv_piece &range);
-/* Whether the function still uses the value of the switch; what only computes something of it goes. */
+/* Whether the function still uses the value of the switch; removes computations without effect. */
 bool mv_uses_value(function *fun, tree sw);
 
 /* ---- variants.cc */
 void mv_generate_variants();
-/* Of a copy that nobody calls by name. */
+/* The attributes of a copy that nobody calls by name. */
 tree mv_variant_attributes(tree attributes);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later
  *
- * plugin.cc: options, passes and where they go.
+ * plugin.cc: options; registration of the passes.
  *
  *   after  ssa                hints      domains.cc, pointers.cc
  *   after  opt_local_passes   variants   variants.cc, arms.cc, inline.cc
@@ -8,13 +8,13 @@
  *   before adjust_alignment   lower      record.cc, inline.cc, pointers.cc, constants.cc
  *   before shorten            callsites  callsites.cc
  *
- * To debug: -fplugin-arg-multiverse-verbose says what was generated,
- * -fdump-ipa-multiverse_variants and the dumps of later passes show the bodies,
- * -S the records; `-wrapper gdb,--args` runs cc1 under gdb.
+ * To debug: -fplugin-arg-multiverse-verbose prints what was generated,
+ * -fdump-ipa-multiverse_variants and the dumps of later passes show the bodies, -S shows the
+ * records; `-wrapper gdb,--args` runs cc1 under gdb.
  */
 #include "multiverse.h"
 
-/* What GCC looks for; everything else is hidden. */
+/* The symbols that GCC looks for; everything else is hidden. */
 extern "C" {
 __attribute__((visibility("default"))) extern int plugin_is_GPL_compatible;
 __attribute__((visibility("default"))) extern int plugin_init(struct plugin_name_args *,

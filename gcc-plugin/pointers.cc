@@ -2,19 +2,16 @@
  *
  * pointers.cc: calls through attributed function pointers.
  *
- * An indirect call has too many shapes to be patched: the pointer may have been
- * loaded long before, once for two calls, or the call may be a jump through a
- * register.  So every `p(x)` becomes a direct call of a stub, `jmp *p`, with the
- * prototype of what p points to; the stub is the variation point, and its calls
- * are recorded like those of any other (stub_text() in descriptors.cc).
+ * An indirect call has too many forms to be patched: the pointer may have been loaded long before,
+ * or once for two calls, or the call may be a jump through a register.  So every `p(x)` becomes a
+ * direct call of a stub, `jmp *p`, with the prototype of p's target.  The stub is the variation
+ * point, and its calls are recorded like those of any other (stub_text() in descriptors.cc).
  *
- * The stub reads the pointer when it is called.  That is the same only when the
- * program's own read came with nothing in between that could have changed it: a
- * call is converted when whatever writes memory between its load and itself
- * (arguments are built there) writes elsewhere.
- * The load stands before the evaluation of the arguments, though; in C, which
- * leaves their order open, it is moved behind them first, while it is still
- * known that the value is not one the program has kept in a variable.
+ * The stub reads the pointer when it is called.  This is equivalent only if nothing between the
+ * program's own load and the call could have changed the pointer: a call is converted if every
+ * store between them (of arguments) is elsewhere.  The load precedes the evaluation of the
+ * arguments.  In C, which does not define their order, it is first moved behind them, while it is
+ * still known that the program has not kept the value in a variable.
  */
 #include "multiverse.h"
 
@@ -41,7 +38,7 @@ static bool is_c()
     return !strncmp(lang_hooks.name, "GNU C", 5) && lang_hooks.name[5] != '+';
 }
 
-/* Right after SSA construction: the value was read for this call alone. */
+/* Right after SSA construction: the value was read for this call only. */
 static bool is_unnamed(tree name)
 {
     return !SSA_NAME_VAR(name) || DECL_ARTIFICIAL(SSA_NAME_VAR(name));
@@ -101,7 +98,7 @@ tree mv_stub_of(tree pointer)
     return stub;
 }
 
-/* Whether the pointer still has the value at the call that was loaded. */
+/* Whether the pointer still has the loaded value at the call. */
 static bool is_current(gassign *load, gcall *call)
 {
     tree state = gimple_vuse(call);
@@ -119,7 +116,7 @@ void mv_call_stubs(function *fun)
 {
     basic_block bb;
     if (ix86_indirect_branch != indirect_branch_keep || mv_is_large_model())
-        return; /* the stub's plain indirect jump is what the user forbids */
+        return; /* the user forbids the stub's plain indirect jump */
     FOR_EACH_BB_FN(bb, fun)
         for (gimple_stmt_iterator gsi = gsi_start_bb(bb); !gsi_end_p(gsi); gsi_next(&gsi)) {
             gcall *call = dyn_cast<gcall *>(gsi_stmt(gsi));

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later
  *
- * questions.cc: what the code of a function asks of a switch.
+ * questions.cc: finds the comparisons of a switch in a function ("questions").
  *
- * A question is a comparison of the switch with a constant, or a `switch` over it; its answers are
+ * A question is a comparison of the switch with a constant, or a `switch` over it.  Its answers are
  * sets of the switch's values.  The value is followed from its load through casts, added constants
- * and masks to where it is compared, and the compared constants are taken the same way back: what a
- * front end made of `s == 3 || s == 4`, `(unsigned) s - 3 <= 1`, has the answer {3, 4} again.
+ * and masks to the comparison, and the compared constants are mapped back: the front end's form of
+ * `s == 3 || s == 4`, `(unsigned) s - 3 <= 1`, has the answer {3, 4} again.
  *
- * What a sanitizer asks is no question of the program.
+ * Comparisons by sanitizers are ignored.
  */
 #include "multiverse.h"
 
@@ -97,7 +97,7 @@ void follower::ask(gimple *stmt, std::vector<mv_pieces> answers)
             pieces = before(way[i], i ? way[i - 1].type : TREE_TYPE(sw), pieces);
         std::sort(pieces.begin(), pieces.end(),
                   [](const mv_piece &a, const mv_piece &b) { return a.low < b.low; });
-        /* The two ends of a type that was a circle are one piece in another. */
+        /* The two ends of a cyclic type are one piece in another type. */
         for (size_t i = 1; i < pieces.size();)
             if (pieces[i - 1].high + 1 >= pieces[i].low) {
                 pieces[i - 1].high = std::max(pieces[i - 1].high, pieces[i].high);
@@ -156,7 +156,7 @@ void follower::assignment(gassign *stmt, tree name, unsigned depth)
         return;
     }
     if (CONVERT_EXPR_CODE_P(code)) {
-        /* What is cut off may have been anything. */
+        /* The bits that are cut off may have any value. */
         if (TYPE_PRECISION(type) + 2 < TYPE_PRECISION(TREE_TYPE(name))) {
             otherwise.insert(sw);
             return;
@@ -167,7 +167,7 @@ void follower::assignment(gassign *stmt, tree name, unsigned depth)
         way.push_back({type, code == PLUS_EXPR ? c : -c});
     } else if (code == BIT_AND_EXPR && constant) {
         bool before = masked;
-        masked = true; /* all bits, none, and what they are compared with */
+        masked = true; /* all bits, none, and the compared ones */
         otherwise.insert(sw);
         ask(stmt, {{{0, 0}}, answer(EQ_EXPR, constant_value(second), type)});
         follow(lhs, depth + 1);
@@ -201,7 +201,7 @@ void follower::statement(gimple *stmt, tree name, unsigned depth)
         assignment(assign, name, depth);
     } else if (gphi *phi = dyn_cast<gphi *>(stmt)) {
         bool before = masked;
-        masked = true; /* another value may come, too */
+        masked = true; /* another value may give this one, too */
         otherwise.insert(sw);
         follow(gimple_phi_result(phi), depth + 1);
         masked = before;

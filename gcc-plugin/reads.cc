@@ -4,7 +4,8 @@
  */
 #include "multiverse.h"
 
-/* What a pointer was assigned: UBSan reads a bool through one, and at -O0 nothing puts the address back. */
+/* The value assigned to a pointer: UBSan reads a bool through one, and at -O0 nothing replaces it
+ * by the address. */
 static tree address_in(tree pointer)
 {
     gimple *def = TREE_CODE(pointer) == SSA_NAME ? SSA_NAME_DEF_STMT(pointer) : NULL;

@@ -1,24 +1,22 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later
  *
- * record.cc: how what was found out about a variation point travels to the
- * place where code is generated.
+ * record.cc: passes the facts about a variation point to code generation.
  *
- * Between the two LTO may write the unit to a file, rename local symbols, drop
- * functions, and spread the rest over several compilers.  So the facts are kept
- * in what LTO understands: a read-only array of pointers,
+ * Between the two, LTO may write the unit to a file, rename local symbols, drop functions, and
+ * divide the rest among several compilers.  So the facts are stored in forms that LTO understands:
+ * a read-only array of pointers,
  *
- *     the generic or 0 (when it is called inline: callers refer to the array, too),
+ *     the generic or 0 (if it is called inline: callers refer to the array, too),
  *     n_switches, &switch...,
- *     n_variants, { any, low, high } a variant and switch...
+ *     n_variants, { any, low, high } for each variant and switch...
  *
- * and empty asms at the start of the generic's body, which refer to the array and
- * to the bodies of the variants, some in each.  As long as the generic lives these
- * do; symbols are renamed as everywhere; a constant's initialiser is available
- * wherever it is used.  The bodies do not stand in the array: those of a COMDAT
- * function are known to its group alone, and GCC expects no variables there.
- * When code is generated (of the generic, in whichever partition) the asms are
- * taken out again and the array is not written.  A compiler without the plugin
- * leaves both in: then there is an unused array, and the program is right.
+ * and empty asms at the start of the generic's body, which refer to the array and, some in each, to
+ * the bodies of the variants.  So these live as long as the generic; symbols are renamed
+ * everywhere; a constant's initialiser is available wherever it is used.  The array does not
+ * contain the bodies: those of a COMDAT function are visible in its group only, and GCC expects no
+ * variables there.  When code is generated (of the generic, in whichever partition) the asms are
+ * removed and the array is not written.  A compiler without the plugin keeps both: then there is an
+ * unused array, and the program is correct.
  */
 #include "multiverse.h"
 
@@ -68,7 +66,7 @@ static tree build_array(cgraph_node *generic, const std::vector<tree> &switches,
     return var;
 }
 
-/* The template holds the number of the first body, the first of all refers to the array, too. */
+/* The template contains the number of the first body; the first asm also refers to the array. */
 static gasm *build_asm(tree array, size_t first, const std::vector<mv_variant> &variants)
 {
     vec<tree, va_gc> *inputs = nullptr;
@@ -107,7 +105,7 @@ tree mv_attach_record(cgraph_node *generic, const std::vector<tree> &switches,
 
 /* ---- reading ------------------------------------------------------------------ */
 
-/* Adds what an asm of ours refers to, at its place; false for other statements. */
+/* Adds the references of one of our asms at their positions; false for other statements. */
 static bool read_asm(gimple *stmt, std::vector<tree> &out)
 {
     gasm *a = dyn_cast<gasm *>(stmt);
@@ -126,8 +124,7 @@ static bool read_asm(gimple *stmt, std::vector<tree> &out)
 }
 
 namespace {
-/* Reads the array's elements one after the other; `good` says whether they were
- * what they had to be. */
+/* Reads the array's elements in order; `good`: all had the expected form. */
 struct reader {
     tree ctor;
     unsigned at = 0;
@@ -223,10 +220,9 @@ const mv_record *mv_find_record(tree fndecl)
     return it == records.end() ? nullptr : &it->second;
 }
 
-/* The arrays have served when code is generated: a variable of the constant pool
- * that counts as written is not written.  Only in functions of this compiler: in
- * a partition of LTO an array may belong to the code of another one, which reads
- * its own copy of the initialiser. */
+/* At code generation the arrays are no longer needed: a variable of the constant pool that counts
+ * as written is not written.  Only in functions of this compiler: in a partition of LTO an array
+ * may belong to code of another one, which reads its own copy of the initialiser. */
 void mv_hide_records()
 {
     cgraph_node *node;

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later
  *
- * substitute.cc: a switch in the body of a variant, when its value is known, or a range.
+ * substitute.cc: replaces a switch in the body of a variant by its value, or its comparisons by
+ * their results for a range.
  *
- * What may be a constant: a plain read of the whole switch.  A volatile read, an
- * atomic one that orders memory, an asm operand or a read of a part stays what
- * it is; that is always right, for the variant is only in force while the switch
- * has the value.  combination.cc says which switches, and for which functions.
+ * A plain read of the whole switch becomes a constant.  A volatile read, an atomic one that orders
+ * memory, an asm operand and a read of a part stay; this is always correct, because the variant is
+ * in force only while the switch has the value.  combination.cc chooses switches and functions.
  *
- * Of a range there is no constant: what is asked of the switch gets its answer, where that is one for
- * the whole range, and the caller is told whether anything else uses the value.
+ * For a range there is no constant: a comparison becomes its result, if it has the same one for the
+ * whole range, and the caller is told whether anything else uses the value.
  */
 #include "multiverse.h"
 
-/* At -O0 nothing propagates constants; a test of the switch shall go away all
- * the same, through the unnamed temporaries that hold it, and these with it: they
- * would tell apart bodies that do the same. */
+/* At -O0 nothing propagates constants, but a test of the switch must disappear all the same:
+ * through the unnamed temporaries that hold it, and with them, because they would distinguish
+ * bodies that do the same. */
 static void propagate(tree name, tree value)
 {
     if (TREE_CODE(name) != SSA_NAME || SSA_NAME_OCCURS_IN_ABNORMAL_PHI(name) ||
@@ -104,7 +104,7 @@ static bool is_outside(const mv_piece &p, const mv_pieces &pieces)
     });
 }
 
-/* Answers what a function asks of the switch, when the answer is one for the whole range. */
+/* Replaces comparisons of the switch that have one result for the whole range. */
 void mv_answer(function *fun, tree sw, const mv_piece &range)
 {
     std::set<tree> otherwise;
@@ -145,7 +145,8 @@ static gimple *user_of(tree name)
     return nullptr;
 }
 
-/* Removes what only computes the name, if nothing else uses it; says whether it is gone. */
+/* Removes statements that only compute the name, if it has no other use; returns whether it is
+ * gone. */
 static bool drop(tree name, unsigned depth = 0)
 {
     while (gimple *user = user_of(name)) {

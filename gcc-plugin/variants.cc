@@ -2,13 +2,12 @@
  *
  * variants.cc: clones of a variation point in which switches are constants.
  *
- * When: a small IPA pass right after early local optimisation.  Bodies are in
- * SSA form, small helpers have been inlined (what they read of a switch counts),
- * no interprocedural analysis has run and LTO has not written anything yet.
+ * When: in a small IPA pass right after early local optimisation.  Bodies are in SSA form, small
+ * helpers have been inlined (their reads of a switch count), no interprocedural analysis has run,
+ * and LTO has not written anything.
  *
- * What a clone keeps: the ABI of its generic (`noipa` as the generic is), its
- * static variables, its calls of the generic.  It is local to the unit; that of
- * a COMDAT function lies in the same group.
+ * A clone keeps the ABI of its generic (`noipa`), its static variables, and its calls of the
+ * generic.  It is local to the unit; the clone of a COMDAT function is in the same group.
  */
 #include "multiverse.h"
 
@@ -100,13 +99,13 @@ static cgraph_node *clone(cgraph_node *generic, const char *suffix)
     DECL_ATTRIBUTES(node->decl) = mv_variant_attributes(saved);
     DECL_PRESERVE_P(node->decl) = 0;
     node->force_output = 0;
-    node->local = 0; /* its callers are those of the generic: the plain ABI */
+    node->local = 0; /* its callers are the generic's: the plain ABI */
     if (generic->get_comdat_group())
         node->add_to_same_comdat_group(generic);
     return node;
 }
 
-/* What every function goes through between SSA construction and IPA. */
+/* The passes that every function goes through between SSA construction and IPA. */
 static opt_pass *local_optimisation()
 {
     for (opt_pass *p = g->get_passes()->all_small_ipa_passes; p; p = p->next)
@@ -115,12 +114,12 @@ static opt_pass *local_optimisation()
     return nullptr;
 }
 
-/* Which values a switch has in a variant: NULL leaves it to be read. */
+/* The values that the switches have in a variant; NULL: the switch is read. */
 typedef std::vector<const mv_value *> values;
 
-/* Makes the switches constant, or answers what is asked of them.  A body that still uses the value
- * of a switch of which only the range is known must not believe the range: the variable may have
- * changed since the commit.  Such switches are returned. */
+/* Makes the switches constant, or replaces their comparisons.  A body that still uses the value of
+ * a switch with a range must not assume the range: the variable may have changed since the commit.
+ * Such switches are returned. */
 static std::vector<size_t> specialise(cgraph_node *node, const mv_combination &c, const values &with)
 {
     function *fun = DECL_STRUCT_FUNCTION(node->decl);
@@ -133,7 +132,7 @@ static std::vector<size_t> specialise(cgraph_node *node, const mv_combination &c
     cleanup_tree_cfg();
     update_ssa(TODO_update_ssa);
 
-    /* What the generic has to say to its author it has said already. */
+    /* Warnings were already given for the generic. */
     bool quiet = shim_inhibit_warnings(true);
     opt_pass *pass = current_pass;
     execute_pass_list(fun, local_optimisation());
@@ -145,12 +144,12 @@ static std::vector<size_t> specialise(cgraph_node *node, const mv_combination &c
         if (with[i] && with[i]->example.low != with[i]->example.high &&
             mv_uses_value(fun, c.switches[i]))
             still_used.push_back(i);
-    cgraph_edge::rebuild_edges(); /* loads that went may have been calls */
+    cgraph_edge::rebuild_edges(); /* removed loads may have been calls */
     pop_cfun();
     return still_used;
 }
 
-/* A variant, or NULL when nothing of it would be fixed. */
+/* Makes a variant; NULL if nothing in it would be fixed. */
 static cgraph_node *make(cgraph_node *generic, const mv_combination &c, values with,
                          const std::string &suffix)
 {
@@ -170,7 +169,7 @@ static cgraph_node *make(cgraph_node *generic, const mv_combination &c, values w
 
 /* ---- making all ---------------------------------------------------------------------- */
 
-/* Counts `point` up; -1 stands for a tracked switch left unbound. */
+/* Increments `point`; -1 stands for an unbound tracked switch. */
 static bool next_point(const mv_combination &c, std::vector<int> &point)
 {
     for (size_t i = 0; i < point.size(); i++) {
@@ -181,7 +180,7 @@ static bool next_point(const mv_combination &c, std::vector<int> &point)
     return false;
 }
 
-/* The node, or an earlier one with the same body in its place. */
+/* Returns the node, or an earlier one with the same body instead. */
 static cgraph_node *unique(cgraph_node *node, const std::vector<mv_variant> &earlier)
 {
     for (const mv_variant &other : earlier)
@@ -209,13 +208,13 @@ static void generate(cgraph_node *generic, const mv_combination &c, std::vector<
         }
         v.node = make(generic, c, with, suffix_of(c, point));
         if (!v.node)
-            continue; /* nothing fixed: that is the generic */
+            continue; /* nothing is fixed: the generic */
         v.node = unique(v.node, out);
         out.push_back(v);
     } while (next_point(c, point));
 }
 
-/* Neighbouring ranges of a switch that give the same body when nothing else is fixed are one. */
+/* Joins neighbouring ranges of a switch that give the same body when nothing else is fixed. */
 static void join_equal_ranges(cgraph_node *generic, mv_combination &c, size_t at)
 {
     std::vector<mv_value> joined;
@@ -267,7 +266,7 @@ static void generate_for(cgraph_node *generic)
         mv_complete_offer(generic, array);
 }
 
-/* Another unit's body gives its callers here no arms. */
+/* Calls of a body in another unit have no arms here. */
 static void warn_of_missing_bodies()
 {
     cgraph_node *node;

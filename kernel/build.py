@@ -30,9 +30,10 @@ WARNING = r".*(WARNING:|BUG:|Oops|Kernel panic|possible recursive|detected .*sta
 BOOTS = {
     "multiverse": [(1, "locks,selftest,control,damage,modules", 20, 1000), (2, "locks,selftest,control", 1, 1),
                    (2, "hotplug", 20, 1000), (2, "torture", 15, 600)],
-    "lockdep": [(1, "locks,selftest,modules", 5, 100), (2, "locks,selftest,hotplug", 5, 200)],
+    "lockdep": [(1, "locks,selftest,shortages,modules", 5, 100), (2, "locks,selftest,hotplug", 5, 200)],
     "stock": [(1, "", 1, 1), (2, "", 1, 1)],
     "one": [(1, "", 1, 1)],
+    "static": [(1, "", 1, 1), (2, "", 1, 1)],
 }
 
 
@@ -160,6 +161,10 @@ def initrd(out):
     for name in ("bin", "proc", "sys", "dev"):
         (root / name).mkdir(parents=True)
     shutil.copy("/bin/busybox", root / "bin/busybox")
+    listed = subprocess.run(["ldd", "/bin/busybox"], capture_output=True, text=True).stdout  # none if it is static
+    for library in re.findall(r"(/\S+) \(0x", listed):
+        (root / library[1:]).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(library, root / library[1:])
     for tool in TOOLS:
         (root / "bin" / tool).symlink_to("busybox")
     shutil.copy(ROOM / "guest/init", root / "init")
@@ -202,11 +207,16 @@ def boot(out, number, cpus, tests, times):
     return results(log) | {"no warning": f"FAILED: {wrong[0].strip()}" if wrong else "ok"}
 
 
+def addresses(out):
+    """{symbol: address} of the kernel, not relocated."""
+    return {name: int(at, 16) for at, _, name in map(str.split, (out / "System.map").read_text().splitlines())}
+
+
 def dump(out, cpus):
-    """The text of the running guest, committed as it is for so many processors, in a file."""
-    symbols = {name: int(at, 16) for at, _, name in map(str.split, (out / "System.map").read_text().splitlines())}
-    log, text = out / f"dump.{cpus}.log", out / f"text.{cpus}"
-    start, end = symbols["_text"], symbols["_etext"]
+    """The image of the running guest, committed as it is for so many processors, in a file that begins at _text."""
+    symbols = addresses(out)
+    log, image = out / f"dump.{cpus}.log", out / f"image.{cpus}"
+    start, end = symbols["_text"], symbols["_end"]
     log.unlink(missing_ok=True)
     with subprocess.Popen(guest(out, log, cpus, "wait_for_monitor", 1, "nokaslr", "stdio"), text=True,
                           stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as qemu:
@@ -214,8 +224,8 @@ def dump(out, cpus):
             if "waiting" in results(log):
                 break
             time.sleep(1)
-        qemu.communicate(f'pmemsave {start - 0xffffffff80000000:#x} {end - start:#x} "{text}"\nquit\n')
-    return f"{text}:{symbols['inode_get_bytes'] - start:#x}"
+        qemu.communicate(f'pmemsave {start - 0xffffffff80000000:#x} {end - start:#x} "{image}"\nquit\n')
+    return image
 
 
 def main():

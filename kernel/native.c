@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * native.c: a kernel's own text, run in user space.
+ * native.c: a kernel's own functions, run in user space.
  *
- *     native SAMPLES TEXT:OFFSET...      nanoseconds of a call, medians of interleaved samples
- *     native -1 TEXT:OFFSET              one call, without a measurement: for a count of instructions
- *     native -N TEXT:OFFSET              N calls
+ *     native SAMPLES ARGUMENTS IMAGE:OFFSET...   nanoseconds of a call, medians of interleaved samples
+ *     native -N ARGUMENTS IMAGE:OFFSET           N calls, without a measurement: for a count of instructions
  *
- * TEXT is a file with the text of vmlinux, OFFSET where inode_get_bytes(inode) is in it: it takes inode->i_lock, reads
- * two numbers, and releases it, with no instruction that is privileged.  Code is position-independent as a
- * whole, so it may lie anywhere.
+ * IMAGE is a file with the memory of vmlinux, OFFSET where a function is in it that executes no privileged instruction.
+ * All that it reads is in the image or given; a kernel's code is position-independent as a whole.  ARGUMENTS is up to
+ * five of these, with commas between them: a number; b, 4 KiB of zeroes; n, a number that no two calls have.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -21,11 +20,22 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PAIRS 100 /* a sample */
+#define CALLS 100 /* a sample */
 #define MOST 8
 
-typedef long long called(void *inode);
-static char inode[4096] __attribute__((aligned(64)));
+typedef long called(long, long, long, long, long);
+static char buffer[4096] __attribute__((aligned(64)));
+static long arguments[5], step[5];
+
+static void parse(char *text)
+{
+    int n = 0;
+
+    for (char *one = strtok(text, ","); one && n < 5; one = strtok(NULL, ","), n++) {
+        step[n] = *one == 'n';
+        arguments[n] = *one == 'b' ? (long)buffer : strtol(one, NULL, 0);
+    }
+}
 
 static called *map(const char *argument)
 {
@@ -41,12 +51,12 @@ static called *map(const char *argument)
         perror(copy);
         exit(1);
     }
-    char *text = mmap(NULL, (size_t)s.st_size, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
-    if (text == MAP_FAILED) {
+    char *image = mmap(NULL, (size_t)s.st_size, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE, fd, 0);
+    if (image == MAP_FAILED) {
         perror("mmap");
         exit(1);
     }
-    return (called *)(void *)(text + strtoul(colon + 1, NULL, 0));
+    return (called *)(void *)(image + strtoul(colon + 1, NULL, 0));
 }
 
 static double now(void)
@@ -64,31 +74,43 @@ static int by_value(const void *a, const void *b)
     return d < 0 ? -1 : d > 0;
 }
 
+static void call(called *f, long calls)
+{
+    long a[5], by[5];
+
+    memcpy(a, arguments, sizeof a);
+    memcpy(by, step, sizeof by);
+    while (calls--) {
+        f(a[0], a[1], a[2], a[3], a[4]);
+        for (int i = 0; i < 5; i++)
+            a[i] += by[i];
+    }
+}
+
 int main(int argc, char **argv)
 {
-    long samples = argc > 2 ? atol(argv[1]) : 0;
-    int n = argc - 2;
+    long samples = argc > 3 ? atol(argv[1]) : 0;
+    int n = argc - 3;
     called *f[MOST];
     double *times[MOST];
 
     if (!samples || n < 1 || n > MOST)
         return 2;
+    parse(argv[2]);
     for (int i = 0; i < n; i++) {
-        f[i] = map(argv[2 + i]);
+        f[i] = map(argv[3 + i]);
         times[i] = malloc((size_t)labs(samples) * sizeof(double));
     }
     if (samples < 0) {
-        while (samples++)
-            f[0](inode);
+        call(f[0], -samples);
         return 0;
     }
     for (long s = 0; s < samples; s++)
         for (int i = 0; i < n; i++) {
             double began = now();
 
-            for (int k = 0; k < PAIRS; k++)
-                f[i](inode);
-            times[i][s] = (now() - began) / PAIRS;
+            call(f[i], CALLS);
+            times[i][s] = (now() - began) / CALLS;
         }
     for (int i = 0; i < n; i++) {
         qsort(times[i], (size_t)samples, sizeof(double), by_value);

@@ -1,19 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
- * loader/loader.h: what the parts of stage 0 share.
+ * loader/loader.h: the state that the parts of stage 0 share.
  *
- * There is one `struct loader` a process.  Every function gets it as a
- * parameter; only the assembly entries (entry.S) know where it lies, because
- * the host loader calls them without a word about us.
+ * There is one `struct loader` a process.  Every function gets it as a parameter; only the assembly entries
+ * (entry.S of a room) know its address, because the host loader calls them without a parameter for us.
  *
- * Each room has a header for what others may ask of it; this one has what it needs of all to lay
- * the state out.
+ * Each folder has a header with its interface; this header has their parts of the state.
  */
 #ifndef LOADER_LOADER_H
 #define LOADER_LOADER_H
 
 #include "loader/caller/hooks.h"
-#include "loader/entry.h"
 #include "loader/host/host.h"
 #include "loader/manager/refused.h"
 #include "loader/place/place.h"
@@ -33,7 +30,7 @@ struct mvld_image;
 enum { STAGE_START, STAGE_PLANNED, STAGE_MAPPED, STAGE_PATCHED, STAGE_HOOK, STAGE_RUN, STAGES };
 
 struct loader {
-    /* entry.S jumps back through these: they stay first. */
+    /* start/entry.S and host/entry.S jump back through these, so they stay first. */
     uintptr_t mmap_return[MMAP_SITES];
     uintptr_t cpuid_return[CPUID_SITES];
 
@@ -75,11 +72,13 @@ struct loader {
     uint64_t at[STAGES]; /* nanoseconds, under MVLD_DEBUG=statistics */
 
     char refusal[512]; /* why there is no pipeline */
-    /* Most programs need no more, and each is touched only as far as it is used: a program
-     * without a pipeline comes by with the first page of this struct.  All of it counts where data is
-     * limited (RLIMIT_DATA), so what only programs with a pipeline need is asked for by them. */
+    /* Most programs need no more than the first memory, and only pages in use are touched: a program
+     * without a pipeline uses the first page of this struct only.  The whole struct counts under
+     * RLIMIT_DATA, so what only programs with a pipeline need is allocated separately. */
     _Alignas(16) char first_memory[10752]; /* of `heap` */
     _Alignas(16) char plan_memory[6144];
 };
+
+extern struct loader loader_state RIMF_HIDDEN;
 
 #endif

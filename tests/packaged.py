@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""packaged.py BUILD SOURCE: each file that `meson install` installs is in a package, or debian/not-installed.
+"""packaged.py BUILD SOURCE: each file that `meson install` installs is in a package, or debian/not-installed, and each
+function of libmultiverse is in debian/libmultiverse1.symbols.
 
-A failure means that the Debian packages cannot be built any more (dh_missing), or would lack a file.
+A failure means that the Debian packages cannot be built any more (dh_missing, dpkg-gensymbols), or would lack a file.
 """
 import fnmatch
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -23,3 +25,6 @@ for path in map(Path, installed.values()):
     path = Path("usr") / path.relative_to(prefix) if path.is_relative_to(prefix) else path.relative_to("/")
     support.check(any(fnmatch.fnmatch(at, pattern) for at in [path, *path.parents] for pattern in listed),
                   f"/{path} is in no package: debian/*.install, or debian/not-installed")
+exported = set(re.findall(r"^ *(multiverse_\w+);", (source / "passes/multiverse/library/libmultiverse.map").read_text(), re.M))
+known = set(re.findall(r"^ (multiverse_\w+)@", (source / "debian/libmultiverse1.symbols").read_text(), re.M))
+support.check(exported and exported == known, f"debian/libmultiverse1.symbols differs: {exported ^ known}")

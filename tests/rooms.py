@@ -3,8 +3,8 @@
 """The house: which room may use which, how many files a room holds.
 
 A room is a folder.  It uses those before it in ORDER, by include or by call, and none behind.  What
-lies in loader/ itself belongs to no room: loader.h, the one state, which is made of what each room
-needs, and entry.S, through which the host loader comes in: every room may name them.
+lies in loader/ itself belongs to no room: loader.h and state.c, the one state, which is made of what each room
+needs, and registers.h for assembly: every room may name them.
 
     rooms.py BUILD SOURCE    reads the sources' includes and the objects' symbols
 """
@@ -35,7 +35,7 @@ ONLY = {
     "kernel/core": {"include", "rimf/base", "passes/multiverse/site", "passes/multiverse/engine"},
     "kernel/linux": {"include", "kernel/core"},
 }
-SHARED = {"loader/loader.h", "loader/entry.h", "loader/entry.S"}
+SHARED = {"loader/loader.h", "loader/state.c", "loader/registers.h"}
 NOBODYS = {"loader/host/linkage.c"}  # it has the host loader's symbols, for linkers to read
 FILES_MAX = 25
 SOURCES = (".c", ".h", ".S", ".cc")

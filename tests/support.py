@@ -138,9 +138,12 @@ def run(command, config=None, timeout=30, **env):
                               errors="replace", timeout=timeout)
 
 
-def configure(folder, text):
-    """The system's configuration, which lies in this folder, as `mvld config` makes it of one file."""
-    (Path(folder) / "config.cache").write_text(f"@/*/\n@ {folder}/mvld.conf\n{text}")
+def configure(folder, text, mounted=None):
+    """The system's configuration, which lies in this folder, as `mvld config` makes it of one file.  Where it is mounted
+    elsewhere and tools look at it, the file is there, too."""
+    (Path(folder) / "config.cache").write_text(f"@/*/\n@ {mounted or folder}/mvld.conf\n{text}")
+    if mounted:
+        (Path(folder) / "mvld.conf").write_text(text)
 
 
 def age_images(cache):

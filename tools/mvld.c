@@ -37,10 +37,10 @@ static void print_usage(FILE *to)
           to);
 }
 
-/* Output that did not reach its place is a failure, too. */
+/* Output that could not be written is a failure, too. */
 static int flush_output(int status)
 {
-    int failed = ferror(stdout); /* what an earlier write met */
+    int failed = ferror(stdout); /* an error of an earlier write */
     if (fflush(stdout) || failed) {
         fprintf(stderr, "mvld: writing the output: %s\n", strerror(errno));
         return TOOL_FAILED;

@@ -6,7 +6,7 @@
  *
  * never: no thread was ever made; joined: one was made, and is gone again.  Of each function a
  * line: its name and nanoseconds a call, the median of short loops, most of which nobody
- * interrupts.  Or so many loops of one function, for who counts instructions.
+ * interrupts.  Or so many loops of one function, to count instructions.
  */
 #include "../measure.h"
 

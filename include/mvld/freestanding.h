@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * mvld/freestanding.h: for passes that are written without libc, as all must be: the four functions
- * that compilers call on their own, and a few for strings.
+ * mvld/freestanding.h: the four functions that compilers call implicitly, and a few string
+ * functions.  Passes have no libc.
  *
- * The four are weak and hidden: any number of a pass's files may include this.  Hosted, they are libc's.
+ * The four are weak and hidden, so several files of a pass may include this.  In hosted code they
+ * are libc's.
  */
 #ifndef MVLD_FREESTANDING_H
 #define MVLD_FREESTANDING_H
@@ -15,7 +16,7 @@
 #else
 #define MVLD_OWN __attribute__((weak, visibility("hidden"), used))
 
-/* A loop would be turned back into a call of itself. */
+/* The compiler would turn a loop into a call of memcpy itself. */
 MVLD_OWN void *memcpy(void *restrict to, const void *restrict from, size_t n)
 {
     void *at = to;
@@ -29,7 +30,7 @@ MVLD_OWN void *memmove(void *to, const void *from, size_t n)
     char *last = (char *)to + n - 1;
     const char *source = (const char *)from + n - 1;
 
-    if ((size_t)((char *)to - (const char *)from) >= n) /* forwards is right */
+    if ((size_t)((char *)to - (const char *)from) >= n) /* a forward copy is correct */
         return memcpy(to, from, n);
     __asm__ volatile("std; rep movsb; cld" : "+D"(last), "+S"(source), "+c"(n) : : "memory", "cc");
     return to;
@@ -53,7 +54,7 @@ MVLD_OWN int memcmp(const void *a, const void *b, size_t n)
     return 0;
 }
 
-/* Else four bytes are a call. */
+/* The builtins inline small sizes. */
 #define memcpy __builtin_memcpy
 #define memmove __builtin_memmove
 #define memset __builtin_memset
@@ -69,7 +70,7 @@ static inline size_t mvld_strlen(const char *s)
     return n;
 }
 
-/* Below, at or above 0, as strncmp. */
+/* Returns <0, 0 or >0, as strncmp. */
 static inline int mvld_strncmp(const char *a, const char *b, size_t n)
 {
     for (; n && *a == *b && *a; n--) {
@@ -84,7 +85,7 @@ static inline int mvld_strcmp(const char *a, const char *b)
     return mvld_strncmp(a, b, ~(size_t)0);
 }
 
-/* The rest of `s` behind `prefix`, or NULL: it begins otherwise. */
+/* Returns `s` behind `prefix`, or NULL if `s` does not begin with it. */
 static inline const char *mvld_after(const char *s, const char *prefix)
 {
     size_t n = mvld_strlen(prefix);
@@ -92,7 +93,7 @@ static inline const char *mvld_after(const char *s, const char *prefix)
     return mvld_strncmp(s, prefix, n) ? NULL : s + n;
 }
 
-/* What is behind the last slash. */
+/* Returns the part behind the last slash. */
 static inline const char *mvld_file_name(const char *path)
 {
     const char *name = path;

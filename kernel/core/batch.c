@@ -2,10 +2,10 @@
  *
  * batch.c: the engine's patches become changes of aligned words.
  *
- * All changes of a batch are made while no other processor runs anything, but a non-maskable interrupt may
- * still come between two stores, and run a function that is being changed.  So only what one store can change
- * is changed: an instruction that lies in one aligned word of 8 bytes, as the compiler plugin arranges it.
- * Others keep their bytes, and lead through the entry.
+ * All changes of a batch are made while no other processor runs, but a non-maskable interrupt may still
+ * come between two stores, and run a function that is being changed.  So only changes of one store are
+ * made: the instruction is in one aligned word of 8 bytes, as the compiler plugin arranges it.  Other sites
+ * keep their bytes, and call the entry.
  */
 #include "kernel/core/core.h"
 
@@ -53,7 +53,7 @@ static int reserve(struct mvld_batch *batch, size_t n)
     return 0;
 }
 
-/* `length` may be more than 8: it is refused then, and its bytes do not matter. */
+/* If `length` is more than 8, the change is refused and its bytes do not matter. */
 static int add(struct mvld_batch *batch, uintptr_t address, uint64_t expect, uint64_t replace, size_t length)
 {
     struct mvk_change change = {.address = address, .expect = expect, .replace = replace, .length = (uint8_t)length};
@@ -105,7 +105,7 @@ size_t mvk_verify(struct mvk_change *changes, size_t n)
     return good;
 }
 
-/* Where the changes are that were added first, second, and so on: the engine asks in that order. */
+/* Records the present index of each change, by the order of addition, in which the engine asks. */
 static int remember_order(struct mvld_batch *batch)
 {
     struct mvk_change *copy;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * core.c: what a kernel does with its engine.
+ * core.c: a kernel's operations on its engine.
  */
 #include "kernel/core/core.h"
 

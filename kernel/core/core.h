@@ -9,8 +9,8 @@
  *       debugfs, CPU hotplug        │              ▼
  *       mvk_change_text ◄──────── batch.c ◄──── image.c: objects, memory, sentences
  *
- * Nothing here includes a kernel's header, so that the same files run in user space, over a stand-in for
- * what platform functions do (tests/kernel).
+ * Nothing here includes a kernel's header, so that the same files run in user space, with other platform
+ * functions (tests/kernel).
  *
  * All functions of core.c are called by one thread at a time, which may sleep: kernel/linux holds a mutex
  * around them.  They return 0 or a count, or negative errno with a sentence in mvk_error().
@@ -48,36 +48,38 @@ struct mvk_change {
 void *mvk_alloc(size_t size); /* zeroed, or NULL */
 void mvk_release(void *);     /* NULL is nothing */
 void mvk_log(const char *line);
-/* Makes all changes that mvk_verify leaves, by ascending address, at one moment: no processor runs any code
- * between the first and the last.  0; negative errno: none was made. */
+/* Makes all changes that mvk_verify has not refused, by ascending address, at one moment: no processor runs
+ * any code between the first and the last.  0; negative errno: none was made. */
 int mvk_change_text(struct mvk_change *, size_t n);
 
 /* ---- core.c */
 
 /* Makes the engine.  Once. */
 int mvk_start(void);
-/* An object came; `object` and its strings stay until mvk_remove.  What the descriptors say is bound as the last
- * operations say.  1: it has descriptors, and is in the list; 0: it has none, or damaged ones.  Negative errno: what
- * could not be bound is generic; mvk_has says whether it is in the list. */
+/* Adds an object; `object` and its strings must remain until mvk_remove.  Its descriptors are bound as the
+ * last operations ask.  1: it has descriptors, and is in the list; 0: it has none, or damaged ones.
+ * Negative errno: functions that could not be bound are generic; mvk_has tells whether the object is in the
+ * list. */
 int mvk_add(struct mvk_object *object);
-/* It goes: its code must not run any more, its memory is not touched. */
+/* Removes an object: its code must not run any more; its memory is not touched. */
 void mvk_remove(struct mvk_object *object);
 /* As multiverse_commit and its like.  `what` is NULL for MV_ALL. */
 int mvk_apply(enum mv_action action, enum mv_scope scope, void *what);
-/* Writes the switch's value and commits what depends on it.  When the commit fails nothing was changed, and the
- * switch has the value before.  -ENOENT: no such switch; -ERANGE: it cannot hold the value. */
+/* Writes the switch's value and commits its functions.  If the commit fails, nothing is changed, and the
+ * switch has its old value.  -ENOENT: no such switch; -EPERM: it is in read-only memory; -ERANGE: it cannot
+ * hold the value. */
 int mvk_set(const char *name, int64_t value);
-/* Does all code hold what the last operations want of the functions that have variants for this switch?  0: some
- * place was refused, and holds what it held before. */
+/* Returns 1 if the last operations have bound all sites of the functions that have variants for this
+ * switch; 0: some site was refused, and keeps its former bytes. */
 int mvk_is_settled(const void *variable);
 /* Is the object in the list? */
 int mvk_has(const struct mvk_object *object);
 /* The address of a switch, or NULL. */
 void *mvk_find(const char *name);
-/* Lines about all switches and functions, then what the last commit of everything left out. */
+/* Lines about all switches and functions, then the refusals of the last commit of everything. */
 int mvk_dump(void (*line)(void *cookie, const char *text), void *cookie);
 const char *mvk_error(void);
-/* What the last operation left out, one a line. */
+/* Refusals of the last operation, one a line. */
 const char *mvk_report(void);
 
 /* ---- image.c */
@@ -90,7 +92,8 @@ extern const struct mvld_api mvk_api;
 
 /* ---- batch.c */
 
-/* Sorts the changes, and marks those that cannot be made: how many remain?  Where text may change. */
+/* Sorts the changes, marks those that cannot be made, and returns the number of the others.  Only where
+ * text may change. */
 size_t mvk_verify(struct mvk_change *, size_t n);
 /* The aligned word of 8 bytes that holds the change, and what it becomes. */
 static inline uintptr_t mvk_word_of(const struct mvk_change *change)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * image.c: what the engine asks of its surroundings, in a kernel: the objects are vmlinux and modules, nothing
- * moves, there are no PLTs, and code is changed by batch.c.
+ * image.c: the engine's surroundings in a kernel: the objects are vmlinux and modules, no code moves, there
+ * are no PLTs, and batch.c changes code.
  */
 #include "kernel/core/core.h"
 
@@ -48,8 +48,8 @@ static int32_t distance(const int32_t *field, uintptr_t to)
     return (int32_t)(to - (uintptr_t)field);
 }
 
-/* The tables, as the note of a user program's object describes them.  It lies in the kernel's own data, which
- * 32-bit distances lead from. */
+/* The tables, as the note of a user program's object describes them.  The note is in the kernel's own data,
+ * within 32-bit distances of the tables. */
 static int note_each(const struct mvld_object *object, const char *name, uint32_t type,
                      int (*visit)(void *cookie, const void *desc, size_t size), void *cookie)
 {
@@ -124,7 +124,7 @@ static const char *last_error(const struct mvld_image *image)
     return image->error;
 }
 
-/* What is refused is in the dump, for whoever asks; the kernel's log gets damaged descriptors alone (core.c). */
+/* The dump contains refusals; the kernel's log gets damaged descriptors only (core.c). */
 static int log_enabled(const struct mvld_image *image, uint32_t category)
 {
     (void)image;

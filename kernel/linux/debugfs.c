@@ -12,6 +12,7 @@
 #include <linux/slab.h>
 #include <linux/string.h>
 #include <linux/uaccess.h>
+#include <asm/sections.h>
 
 #include "kernel/linux/glue.h"
 
@@ -46,6 +47,8 @@ static int set(char *name, const char *number)
 		return err;
 	variable = mvk_find(strim(name));
 	why = variable ? mvl_reserved(variable) : NULL;
+	if (is_kernel_rodata((unsigned long)variable))
+		why = "it is in read-only memory since the kernel has started";
 	if (why) {
 		pr_warn("multiverse: %s: not written: %s\n", name, why);
 		return -EPERM;

@@ -104,6 +104,39 @@ static noinline int probes(void)
 	return 0;
 }
 
+#ifdef CONFIG_FAULT_INJECTION
+/* One allocation of a commit after the other fails: it says so and changes nothing, or did without it. */
+static noinline int shortages(void)
+{
+	unsigned int left = 0;
+	int failed = 0;
+
+	for (int n = 1; !left; n++) {
+		bool before = multiverse_test_flag;
+		int result;
+
+		multiverse_test_flag = !before;
+		current->fail_nth = n;
+		result = multiverse_commit_refs(&multiverse_test_flag);
+		left = current->fail_nth;
+		current->fail_nth = 0;
+		failed += result < 0;
+		CHECK(result == -ENOMEM || result >= 0);
+		CHECK(multiverse_test_ask() == 1 + (result < 0 ? before : multiverse_test_flag));
+		CHECK(n < 1000);
+	}
+	pr_info("multiverse_test: %d commits had too little memory\n", failed);
+	multiverse_test_flag = false;
+	CHECK(multiverse_commit() >= 0 && multiverse_test_ask() == 1);
+	return 0;
+}
+#else
+static int shortages(void)
+{
+	return 0;
+}
+#endif
+
 #ifdef CONFIG_MULTIVERSE_SPINLOCK
 /* Whether the lock is taken is what the number of processors says. */
 static noinline int locks(void)
@@ -162,6 +195,8 @@ static int __init test(void)
 		err = traces();
 	if (!err)
 		err = probes();
+	if (!err)
+		err = shortages();
 	if (!err)
 		err = locks();
 	if (!err)

@@ -245,6 +245,8 @@ static void __init add_segment(const void *start, const void *end, u32 prot)
 static void __init describe_vmlinux(void)
 {
 	add_segment(_stext, _etext, PROT_READ | PROT_EXEC);
+	/* Where switches may be, written until the kernel has started. */
+	add_segment(__start_ro_after_init, __end_ro_after_init, PROT_READ | PROT_WRITE);
 	add_segment(__start_rodata, __end_rodata, PROT_READ);
 	add_segment(_sdata, _edata, PROT_READ | PROT_WRITE);
 	add_segment(__bss_start, __bss_stop, PROT_READ | PROT_WRITE);
@@ -257,6 +259,26 @@ static void __init describe_vmlinux(void)
 }
 
 /*
+ * Calls in code that is there while the kernel starts lead through the entry.  The compiler plugin leaves them out;
+ * asm cannot know in which section it is.  The table is still writable.
+ */
+static void __init forget_init_code(struct mvk_tables *t)
+{
+	struct multiverse_callsite *to = (void *)t->callsites;
+
+	for (struct multiverse_callsite *from = to; (uintptr_t)from < t->callsites_end; from++) {
+		uintptr_t site = mv_distance(&from->site), callee = mv_distance(&from->callee);
+
+		if (init_section_contains((void *)site, 1))
+			continue;
+		to->site = (int32_t)(site - (uintptr_t)&to->site);
+		to->callee = (int32_t)(callee - (uintptr_t)&to->callee);
+		to++;
+	}
+	t->callsites_end = (uintptr_t)to;
+}
+
+/*
  * Behind the start of other processors, and what changes code for good (alternatives).  Before that functions look at
  * the variables.
  */
@@ -266,6 +288,7 @@ static int __init multiverse_start(void)
 	int err;
 
 	describe_vmlinux();
+	forget_init_code(&vmlinux.tables);
 	mvl_lock();
 	err = mvk_start();
 	if (!err)

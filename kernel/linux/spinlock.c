@@ -23,7 +23,7 @@ const char *mvl_reserved(const void *variable)
 	return variable == &spinlock_many_cpus ? "the number of processors says what it is" : NULL;
 }
 
-/* 0, or why some call is left as it was. */
+/* 0, or why some call is not changed. */
 static int set_many(bool many)
 {
 	int err = mvk_set("spinlock_many_cpus", many);

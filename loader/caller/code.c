@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * loader/caller/code.c: what the instructions of a function say of it (caller/find.c).
+ * loader/caller/code.c: reads the instructions of a function, for caller/find.c.
  *
- * Where dladdr ends; how one function calls another; and whether a function (do_sym, or the
- * _dl_open of glibc 2.43) asks the other one for its own third argument:
+ * It finds where dladdr ends, how one function calls another, and whether a function (do_sym, or
+ * the _dl_open of glibc 2.43) passes its own third argument to another one:
  *
  *     push …
- *     mov %rdx, R           R: kept across calls
+ *     mov %rdx, R           R: preserved across calls
  *     …
- *     mov R, %rdi           or %rdx, as long as it is there
+ *     mov R, %rdi           or %rdx, if not overwritten yet
  *     …
  *     call other
  */
@@ -59,8 +59,8 @@ static int two_byte_keeps(const struct instruction *i, unsigned reg)
            (i->opcode >= 0x40 && i->opcode <= 0x4f && reg_of(i) != reg); /* cmovcc */
 }
 
-/* It is one of those that compilers put before a tail call, or between the start of a
- * function and its first branch, and the register is as before. */
+/* Whether the instruction is one that compilers put before a tail call, or between the start of a
+ * function and its first branch, and does not change the register. */
 static int keeps(const struct instruction *i, unsigned reg)
 {
     unsigned low = (i->opcode & 7u) | (i->rex & 1u) << 3;
@@ -94,12 +94,12 @@ static int keeps(const struct instruction *i, unsigned reg)
     case 0xc9:
     case 0xe9:
     case 0xeb: return 1;
-    case 0xff: return modrm_reg(i) == 4; /* jmp *: to a statically linked dlopen's */
+    case 0xff: return modrm_reg(i) == 4; /* jmp *: to the dlopen of a static program */
     }
     return 0;
 }
 
-/* Where the direct jumps out of the function all lead, or 0. */
+/* The common target of all direct jumps out of the function, or 0. */
 uintptr_t caller_tail(const struct caller_function *function)
 {
     uintptr_t at = function->at, end = at + function->size, tail = 0;
@@ -124,7 +124,8 @@ uintptr_t caller_tail(const struct caller_function *function)
 
 /* ---- calls ------------------------------------------------------------------------- */
 
-/* The instruction at `at` is a call: where it goes, or through.  0: it is none. */
+/* If the instruction at `at` is a call: its target, or the slot that it goes through.  0: it is no
+ * call. */
 static struct call_way way_of(uintptr_t at, const struct instruction *i)
 {
     const uint8_t *p = (const uint8_t *)at;
@@ -162,7 +163,7 @@ struct call_way caller_way(struct mvld_image *image, const struct mvld_object *o
     return (struct call_way){0, 0};
 }
 
-/* ---- who asks for whom --------------------------------------------------------------- */
+/* ---- callers by address --------------------------------------------------------------- */
 
 /* mov from, to: two registers of 64 bits. */
 static int is_move(const struct instruction *i, unsigned from, unsigned to)
@@ -173,8 +174,8 @@ static int is_move(const struct instruction *i, unsigned from, unsigned to)
            (instruction_is(i, 0, 0x8b) && reg_of(i) == to && rm_of(i) == from);
 }
 
-/* Where the third argument is kept across calls: a register, or 0.  Before the first call,
- * on the way that takes no branch, nothing else comes there. */
+/* The register that preserves the third argument across calls, or 0.  The search ends at the first
+ * call, on the path without branches, so nothing else can arrive. */
 static unsigned third_argument(const struct caller_function *function)
 {
     uintptr_t at = function->at, end = at + function->size;
@@ -199,7 +200,7 @@ unsigned caller_asks(const struct caller_function *function, struct call_way way
 {
     uintptr_t at = function->at, end = at + function->size;
     unsigned kept = third_argument(function), asks = 0;
-    int is_third = 0; /* what is in %rdi */
+    int is_third = 0; /* %rdi has the third argument */
     struct instruction i;
 
     for (; kept && at < end; at += i.length) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * loader/caller/find.c: where the C library looks from an address to an object.
+ * loader/caller/find.c: finds the functions by which the C library maps an address to an object.
  *
  *   _dl_find_dso_for_object   the host loader's; the library calls it, so every glibc
  *                             exports it (GLIBC_PRIVATE)
@@ -8,27 +8,27 @@
  *                             libdl calls it; a local function since then
  *   do_sym                    the C library's; local.  It compares the caller of
  *                             dlsym(RTLD_NEXT) with the bounds of the executable
- *   _dl_open                  the host loader's; local.  That of glibc 2.43 asks
- *                             _dl_find_object for the caller of dlopen.  That one answers
- *                             unwinders, and must go on naming moved code
+ *   _dl_open                  the host loader's; local.  In glibc 2.43 it passes the caller
+ *                             of dlopen to _dl_find_object.  The latter also serves
+ *                             unwinders, and must continue to return moved code
  *
- * _dl_addr, where it is local, is what dladdr and dladdr1 both end in:
+ * Where _dl_addr is local, dladdr and dladdr1 both end in it:
  *
  *     dladdr:   …                               dladdr1:  …
  *               xor %ecx,%ecx                             …
  *               xor %edx,%edx                             …
  *               jmp _dl_addr                              jmp _dl_addr
  *
- * It is taken for that when nothing before these jumps changes the first argument, when
- * they lead nowhere else, when unwind tables say that a function begins there, and when it
- * calls _dl_find_dso_for_object.
+ * Conditions: nothing before these jumps changes the first argument, they have no other target, an
+ * unwind table describes a function that begins there, and that function calls
+ * _dl_find_dso_for_object.
  *
- * do_sym is the only other function near _dl_addr that calls it, each time with its third
- * argument (caller/code.c), and knows RTLD_NEXT.  _dl_open is known by a call near
- * _dl_find_dso_for_object: of that function, and nothing more is to be done; or of
- * _dl_find_object, with its third argument.
+ * do_sym is the only other function near _dl_addr that calls it, each time with its own third
+ * argument (caller/code.c), and that compares with RTLD_NEXT.  _dl_open is recognised by a call
+ * near _dl_find_dso_for_object: either of that function, and then nothing more is needed; or of
+ * _dl_find_object with its third argument.
  *
- * What is not so is not known: then nobody is hooked, and nothing may run in moved code.
+ * If one of them is not found, nothing is hooked, and no code may run in moved code.
  */
 #include "loader/caller/private.h"
 
@@ -40,7 +40,7 @@
 #include <sys/mman.h> /* numbers only */
 
 #define RX (PROT_READ | PROT_EXEC)
-#define NEAR 8192u /* functions of one source file lie together */
+#define NEAR 8192u /* functions of one source file are near each other */
 
 static const struct mvld_object *object_with(const struct mvld_image *image, const char *name,
                                              const char *version)
@@ -89,7 +89,7 @@ static uintptr_t frame_table(const struct mvld_object *object, uint32_t *n)
     return readable(object, header + 12, 8ul * *n) ? header : 0;
 }
 
-/* The function that holds `address`: 0, or -ENOENT: none is described there.
+/* Finds the function that contains `address`: 0, or -ENOENT: none is described there.
  *     table   … { start - header, FDE - header } …       ascending by start
  *     FDE     length, distance to CIE, start - here, size, … */
 static int described(const struct mvld_object *object, uintptr_t address, struct caller_function *out)
@@ -116,7 +116,7 @@ static int described(const struct mvld_object *object, uintptr_t address, struct
 
 /* ---- callers ---------------------------------------------------------------------------- */
 
-/* What lies near the address in its segment. */
+/* The part of its segment near the address. */
 static struct mvld_segment near_segment(const struct mvld_object *object, uintptr_t address)
 {
     struct mvld_segment near = {0, 0, 0};
@@ -132,8 +132,8 @@ static struct mvld_segment near_segment(const struct mvld_object *object, uintpt
     return near;
 }
 
-/* The only function near `from`, besides it, that calls that way; with `asks`, to ask for
- * its third argument, and so often at least. */
+/* The only other function near `from` that makes such a call; with `asks`, at least that often with
+ * its third argument. */
 static int find_caller(const struct mvld_object *object, const struct caller_function *from,
                        struct call_way way, unsigned asks, struct caller_function *out)
 {
@@ -162,7 +162,7 @@ static int find_caller(const struct mvld_object *object, const struct caller_fun
 
 /* ---- the C library --------------------------------------------------------------------- */
 
-/* The function at `at` begins there. */
+/* Whether a function begins at `at`. */
 static int local(const struct mvld_object *object, uintptr_t at, struct caller_function *out)
 {
     return at && described(object, at, out) == 0 && out->at == at ? 0 : -ENOENT;
@@ -224,7 +224,8 @@ static uintptr_t find_object(const struct mvld_object *host, const struct mvld_o
     return at % 8 == 0 && readable(host, at, 8) ? *(const uintptr_t *)at : 0;
 }
 
-/* Who called dlopen: it asks _dl_find_dso_for_object, or it asks _dl_find_object itself. */
+/* Finds the function that uses the caller of dlopen: _dl_find_dso_for_object, or _dl_open itself,
+ * which calls _dl_find_object. */
 static int find_open(const struct mvld_object *host, const struct mvld_object *libc,
                      const struct caller_function *asked, struct caller_function *out)
 {

@@ -1,44 +1,42 @@
 /* SPDX-License-Identifier: MIT
  *
- * loader/caller/hooks.c: which object an address in moved code belongs to.
+ * loader/caller/hooks.c: makes the C library map addresses in moved code to the right object.
  *
- * Where moved code runs (rimf/moved/moved.h), its return addresses lie in the region that holds it.
- * Some questions to the C library are answered for who asks, and who asks
- * is told by the return address: dlsym(RTLD_NEXT), dlopen (RUNPATH, $ORIGIN, namespace),
- * dlvsym, dlmopen.  Others name an address that came from a backtrace: dladdr,
- * backtrace_symbols.  All of them end in two functions, whose first argument is that
- * address; and dlsym goes through one whose third argument is (caller/find.c).
- * These are hooked:
+ * Return addresses of moved code (rimf/moved/moved.h) are in the region.  Some functions of the C
+ * library depend on their caller, which they find by the return address: dlsym(RTLD_NEXT), dlopen
+ * (RUNPATH, $ORIGIN, namespace), dlvsym, dlmopen.  Others get an address from a backtrace: dladdr,
+ * backtrace_symbols.  All of them end in two functions with that address as first argument; dlsym
+ * also goes through one that has it as third argument (caller/find.c).  These are hooked:
  *
  *     original                       stub, near it                   stage 0
  *     f:      jmp stub   ──────►     call *entry  ───────────►       %rdi = original of %rdi
- *     f+n:    …                      what stood at f     ◄───
+ *     f+n:    …                      the code of f       ◄───
  *                        ◄──────     jmp f+n
  *
- * Nothing else is changed: all other registers and the stack are as they were, nothing is
- * kept anywhere, so threads and signal handlers may be in there at any time.  Addresses
- * that are not in moved code stay as they are.
+ * Nothing else changes: all other registers and the stack are preserved and nothing is stored, so
+ * threads and signal handlers may be inside at any time.  Addresses outside of moved code do not
+ * change.
  *
- * What dlsym finds is the original address, from symbol tables; where a function's canonical
- * address is that of moved code, it is exchanged behind do_sym.  (An error leaves do_sym by longjmp: the
- * stub holds nothing.)  So is dli_saddr, of dladdr, where an address in moved code was asked for:
- * dladdr(f) says f, and what lies between the two is the place in the function.  Asked for an
- * original address, which came from a backtrace, it says where the original function begins.
+ * dlsym finds original addresses in symbol tables.  If the canonical address of such a function is
+ * in moved code, it is replaced after do_sym.  (An error leaves do_sym by longjmp: the stub holds
+ * nothing.)  Likewise dli_saddr of dladdr, if an address in moved code was given: dladdr(f) returns
+ * f, and the difference is the offset in the function.  For an original address, from a backtrace,
+ * it returns the start of the original function.
  *
- * backtrace() and whoever else walks the stack gets original addresses in the first place,
- * where the unwinder of the program is one that is known (caller/unwind.c): its results
- * are exchanged behind it.
+ * backtrace() and other stack walkers get original addresses in the first place if the program's
+ * unwinder is a known one (caller/unwind.c): its results are replaced.
  *
- * f's original runs whoever calls it: rimf_image_keep_original makes its moved code a jump to it.
+ * The original of f runs, whoever calls it: rimf_image_keep_original makes its moved code a jump to
+ * it.
  *
- * The stubs (caller/stub.c) lie in a library that lies among the others, so near all these
- * functions: the one that brings the region of moved code (it defines `concat_code`), whose
- * executable segment ends with int3, as padding.
+ * The stubs (caller/stub.c) are in a library near all these functions: the one that brings the
+ * region of moved code (moved_library), whose executable segment ends with int3 as
+ * padding.
  *
- * Everything that can be looked at is looked at in caller_prepare, before anything is
- * changed; caller_install writes the stubs and then the jumps, through the patch engine.
- * When that fails for the C library no jump is there, and nothing may run in moved code.  At a start
- * from a snapshot most of the jumps come with the code, see caller/snapshot.c.
+ * caller_prepare checks everything before anything is changed; caller_install writes the stubs and
+ * then the jumps, through the patch engine.  If that fails for the C library, no jump is written,
+ * and no code may run in moved code.  At a start from a snapshot most of the jumps come with the
+ * code, see caller/snapshot.c.
  */
 #include "loader/caller/private.h"
 
@@ -51,7 +49,7 @@
 _Static_assert(CALLER_STUB % MVLD_PATCH_MAX == 0, "it is written in pieces of this size");
 _Static_assert(CALLER_FUNCTIONS <= RIMF_KEPT_ORIGINALS, "the original of each runs");
 
-/* From the stubs, by way of entry.S. */
+/* Called from the stubs, through caller/entry.S. */
 uintptr_t loader_caller_address(const struct loader *l, uintptr_t address)
 {
     return rimf_unmoved(l->image, address);
@@ -74,9 +72,9 @@ struct named { /* Dl_info */
     uintptr_t address;
 };
 
-/* Asked for an address in moved code, dladdr names the function, and says where it is for who
- * knows such addresses: what is left between the two is the place in the function.  Likewise of
- * an original address, which came from a backtrace. */
+/* For an address in moved code, dladdr names the function and returns its address in moved code:
+ * the difference is the offset in the function.  For an original address, from a backtrace, it
+ * returns the original address. */
 uintptr_t loader_caller_named(const struct loader *l, uintptr_t address, struct named *answer,
                               uintptr_t found)
 {
@@ -135,7 +133,7 @@ static int commit(struct mvld_batch *batch, int err)
     return !batch ? -ENOMEM : err ? err : report.refused ? -ESTALE : 0;
 }
 
-/* Over padding, or over the stub of a function that is gone. */
+/* Overwrites padding, or the stub of a closed object's function. */
 static int write_stubs(struct loader *l, const struct hooks *hooks)
 {
     const struct mvld_api *api = rimf_api();
@@ -155,7 +153,7 @@ static int write_stubs(struct loader *l, const struct hooks *hooks)
     return commit(batch, err);
 }
 
-/* All jumps, or, with `back`, what was there: those that are there. */
+/* Writes all jumps, or, with `back`, restores the bytes of those that were written. */
 static int write_jumps(struct loader *l, const struct hooks *hooks, int back)
 {
     const struct mvld_api *api = rimf_api();
@@ -207,7 +205,7 @@ static void leave_unwinder(struct loader *l, const char *why)
     rimf_log(&l->log, MVLD_LOG_FILES, "caller hooks: backtraces will name moved code: %s", why);
 }
 
-/* Before its code is moved. */
+/* Called before its code is moved. */
 static void prepare_unwinder(struct loader *l)
 {
     struct hooks hooks;
@@ -222,7 +220,7 @@ static void prepare_unwinder(struct loader *l)
         leave_unwinder(l, why);
 }
 
-/* It may come by a dlopen: the C library opens it for the first backtrace. */
+/* The unwinder may come by a dlopen: the C library opens it for the first backtrace. */
 void caller_changed(struct loader *l, const struct mvld_object *const *removed, size_t n)
 {
     struct caller_hooks *caller = &l->caller;
@@ -251,12 +249,12 @@ void caller_changed(struct loader *l, const struct mvld_object *const *removed, 
 static uintptr_t find_stubs(const struct mvld_image *image)
 {
     const struct mvld_object *object;
-    struct mvld_symbol symbol;
+    struct mvld_symbol code, frames;
     uintptr_t stubs = 0;
 
-    if (rimf_api()->symbol_resolve(image, "concat_code", NULL, &symbol))
+    if (moved_library(image, &code, &frames))
         return 0;
-    object = symbol.object;
+    object = code.object;
     for (size_t i = 0; i < object->n_segments; i++)
         if (object->segments[i].prot == (PROT_READ | PROT_EXEC))
             stubs = (object->segments[i].end & ~(CALLER_STUB - 1ul)) - CALLER_FUNCTIONS * CALLER_STUB;
@@ -269,7 +267,7 @@ static uintptr_t find_stubs(const struct mvld_image *image)
     return stubs;
 }
 
-/* They were proved in the process that made the snapshot, of these very files. */
+/* The process that made the snapshot verified them, for the same files. */
 static int take_kept(struct loader *l, struct caller_function *functions)
 {
     for (unsigned i = 0; i < CALLER_NEEDED; i++)
@@ -301,7 +299,7 @@ int caller_prepare(struct loader *l, const char **why)
         return -ENOTSUP;
     caller->kept = take_kept(l, caller->functions);
     err = caller->kept ? 0 : caller_find(l, caller->functions, why);
-    if (!err && !caller->kept) /* else caller_install, which is next, makes the hooks */
+    if (!err && !caller->kept) /* otherwise caller_install, which is next, makes the hooks */
         err = caller_hooks(caller, 0, CALLER_NEEDED, &hooks, why);
     if (err) {
         caller->stubs = 0;

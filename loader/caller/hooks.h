@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * loader/caller/hooks.h: whom the C library takes for its caller, and for the owner of an
- * address, where moved code runs (caller/hooks.c).
+ * loader/caller/hooks.h: how the C library finds its caller, and the object of an address, when
+ * moved code runs (caller/hooks.c).
  */
 #ifndef LOADER_CALLER_H
 #define LOADER_CALLER_H
@@ -17,8 +17,8 @@ struct mvld_object;
 enum {
     CALLER_OBJECT, /* _dl_find_dso_for_object */
     CALLER_ADDR,   /* _dl_addr */
-    CALLER_SYM,    /* do_sym: of dlsym and dlvsym */
-    CALLER_OPEN,   /* _dl_open, where it does not ask CALLER_OBJECT; else 0 */
+    CALLER_SYM,    /* do_sym: for dlsym and dlvsym */
+    CALLER_OPEN,   /* _dl_open, unless it calls CALLER_OBJECT; else 0 */
     CALLER_NEEDED,
     CALLER_IP = CALLER_NEEDED, /* _Unwind_GetIP */
     CALLER_IP_INFO,             /* _Unwind_GetIPInfo */
@@ -28,35 +28,34 @@ enum {
 };
 #define CALLER_STUB 128 /* bytes */
 
-struct caller_function { /* a function that takes or gives an address */
+struct caller_function { /* a function with an address as argument or result */
     uintptr_t at;
     size_t size;
 };
 
 struct caller_hooks {
-    uintptr_t stubs; /* 0: not prepared, and `why` may say why */
+    uintptr_t stubs; /* 0: not prepared; `why` may have the reason */
     const char *why;
     struct caller_function functions[CALLER_FUNCTIONS];
-    uint32_t context; /* where the unwinder's contexts hold the program counter */
+    uint32_t context; /* offset of the program counter in the unwinder's contexts */
     const struct mvld_object *unwinder; /* or NULL */
     int installed;
-    int kept;     /* the C library's were proved in the process that made the snapshot */
-    int deferred; /* not prepared yet: a snapshot may hold what is to be found */
+    int kept;     /* the process that made the snapshot verified the C library's */
+    int deferred; /* not prepared yet: a snapshot may contain the result */
 };
 
-/* Proves everything that can be, and changes nothing.  0, or -ENOTSUP with a sentence
- * (static) in *why. */
+/* Verifies everything, and changes nothing.  0, or -ENOTSUP with a static sentence in *why. */
 int caller_prepare(struct loader *, const char **why);
 /* Prepares what was deferred. */
 void caller_finish(struct loader *);
-/* Of rimf_image_set_caller_hooks; the cookie is the loader. */
+/* For rimf_image_set_caller_hooks; the cookie is the loader. */
 int caller_install(void *loader, const char **why);
-/* Objects went; others came, and the passes have not heard of them. */
+/* Called when objects were closed or added, before the passes are told. */
 void caller_changed(struct loader *, const struct mvld_object *const *removed, size_t n);
 
-/* From the stubs, by way of entry.S: where an address is in original code; the one that a function has for
- * everybody (dlsym); what dladdr found, which returned `found`, made to fit what was asked; where a
- * frame goes on. */
+/* Called from the stubs, through caller/entry.S.  loader_caller_address: the original of an address.  The
+ * next: the canonical address of a function (dlsym).  loader_caller_named: corrects dladdr's result
+ * `found` for the given address.  loader_caller_place: the address where a frame continues. */
 uintptr_t loader_caller_address(const struct loader *, uintptr_t address) RIMF_HIDDEN;
 uintptr_t loader_caller_symbol(const struct loader *, uintptr_t address) RIMF_HIDDEN;
 /* From a tool, see loader/start/outside.h. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * loader/caller/private.h: what the files of the caller hooks share (caller/hooks.c).
+ * loader/caller/private.h: shared by the files of the caller hooks (caller/hooks.c).
  */
 #ifndef LOADER_CALLER_PRIVATE_H
 #define LOADER_CALLER_PRIVATE_H
@@ -10,7 +10,7 @@
 
 /* One function: its stub, and the jump to it. */
 struct hook {
-    uintptr_t stub, at; /* `at`: where the jump goes */
+    uintptr_t stub, at; /* `at`: target of the jump */
     uint8_t code[CALLER_STUB];
     uint8_t was[DISPLACE_JUMP], jump[DISPLACE_JUMP];
 };
@@ -20,53 +20,62 @@ struct hooks {
     struct hook at[CALLER_FUNCTIONS];
 };
 
-/* caller/hooks.c: the hooks of these functions, of what stands there now.  0, or -ENOTSUP with a
- * sentence (static) in *why. */
+/* caller/hooks.c: makes the hooks of these functions from their present bytes.  0, or -ENOTSUP with
+ * a static sentence in *why. */
 int caller_hooks(const struct caller_hooks *, size_t first, size_t end, struct hooks *,
                   const char **why);
 
+/* caller/entry.S: a stub's slots contain these addresses. */
+void caller_stub_entry(void) RIMF_HIDDEN;
+void caller_stub_caller(void) RIMF_HIDDEN;
+void caller_stub_place(void) RIMF_HIDDEN;
+void caller_stub_result(void) RIMF_HIDDEN;
+void caller_stub_symbol(void) RIMF_HIDDEN;
+void caller_stub_named(void) RIMF_HIDDEN;
+
 /* caller/stub.c */
 
-#define CALLER_SLOTS (CALLER_STUB - 16u) /* in a stub: two of them */
+#define CALLER_SLOTS (CALLER_STUB - 16u) /* offset of two slots in a stub */
 #define CALLER_PADDING 0xcc              /* int3 */
 
-/* What stands in a stub before the displaced instructions; returns how much. */
+/* Writes the start of a stub, before the displaced instructions; returns its length. */
 size_t caller_begin_stub(uint8_t code[CALLER_STUB], size_t which);
-/* Before code is moved: unwinders will know the stubs. */
+/* Called before code is moved: tells unwinders about the stubs. */
 void caller_describe(struct loader *);
 
-/* caller/snapshot.c: writes what a snapshot does not bring.  0; else nothing leads to a stub,
- * and caller/hooks.c does it all. */
+/* caller/snapshot.c: writes what a snapshot does not contain.  0; otherwise no jump to a stub
+ * exists, and caller/hooks.c does everything. */
 int caller_snapshot(struct loader *);
 
-/* caller/find.c: the first CALLER_NEEDED functions, proved to be what they are named.  0, or
- * -ENOTSUP with a sentence (static) in *why. */
+/* caller/find.c: finds and verifies the first CALLER_NEEDED functions.  0, or -ENOTSUP with a
+ * static sentence in *why. */
 int caller_find(const struct loader *, struct caller_function *functions, const char **why);
-/* A function that `object` exports and whose bytes can be read: 0 or -ENOENT. */
+/* Finds a function that `object` exports and whose bytes are readable: 0 or -ENOENT. */
 int caller_exported(const struct mvld_object *, const char *name, const char *version,
                      struct caller_function *out);
 
 /* caller/code.c */
 
-/* How one object calls a function of another: `through` is an entry of the PLT or the
- * function itself (e8), or a GOT slot (ff 15). */
+/* How one object calls a function of another: `through` is a PLT entry or the function itself (e8),
+ * or a GOT slot (ff 15). */
 struct call_way {
     uintptr_t through;
     uint8_t slot;
 };
 
-/* Where the direct jumps out of the function all lead, its first argument as it was; or 0. */
+/* The common target of all direct jumps out of the function, with its first argument unchanged; or
+ * 0. */
 uintptr_t caller_tail(const struct caller_function *function);
 /* How the function calls `callee`; through 0: it does not. */
 struct call_way caller_way(struct mvld_image *, const struct mvld_object *,
                               const struct caller_function *function, uintptr_t callee);
-/* How often the function calls that way: each time to ask for its third argument, else 0. */
+/* The number of such calls in the function, if each passes its third argument, else 0. */
 unsigned caller_asks(const struct caller_function *function, struct call_way);
-/* It has this instruction. */
+/* Whether it contains this instruction. */
 int caller_compares(const struct caller_function *function, const uint8_t bytes[4]);
 
-/* caller/unwind.c: the four of the unwinder that is in the program, and
- * l->caller.unwinder.  0; -ENOENT: there is none; -ENOTSUP: they are not as they are known. */
+/* caller/unwind.c: finds four functions of the program's unwinder, and sets l->caller.unwinder.  0;
+ * -ENOENT: there is none; -ENOTSUP: they are not of the known form. */
 int caller_find_unwinder(struct loader *);
 
 #endif

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * loader/caller/snapshot.c: what of the caller hooks (caller/hooks.c) a snapshot does not bring.
+ * loader/caller/snapshot.c: writes the caller hooks (caller/hooks.c) that a snapshot does not
+ * contain.
  *
- * The jumps in the C library, and in the unwinder, are in their code in the snapshot, which is laid
- * over as soon as the hooks are there.  Left are the stubs, because their slots lead to us,
- * and the jumps in the host loader, whose code holds our hook and is in no snapshot.  Both lie each in one
- * mapping that was written before or never will be again, and no code of the program has run: so two mprotects each
- * do what for the patch engine are many questions.
+ * The jumps in the C library and the unwinder are in their code in the snapshot, which is mapped
+ * once the hooks exist.  The stubs remain, because their slots point to us, and the jumps in the
+ * host loader, whose code has our hook and is in no snapshot.  Each of the two is in one mapping
+ * that is written only now, and no code of the program has run.  So two mprotects each are enough,
+ * without the patch engine's checks.
  */
 #include "loader/caller/private.h"
 
@@ -20,7 +21,7 @@ static int is_hosts(const struct loader *l, const struct hook *hook)
     return hook->at >= l->host.text && hook->at < l->host.text_end;
 }
 
-/* Every jump comes with the snapshot, or goes into the host loader. */
+/* Whether every jump is in the snapshot or in the host loader. */
 static int is_brought(const struct loader *l, const struct hooks *hooks)
 {
     for (size_t i = 0; i < hooks->n; i++)
@@ -29,7 +30,7 @@ static int is_brought(const struct loader *l, const struct hooks *hooks)
     return 1;
 }
 
-/* When the second mprotect fails, the stubs cannot run, and nothing leads to them. */
+/* If the second mprotect fails, the stubs are not executable, and no jump to them exists. */
 static int write_stubs(const struct loader *l, const struct hooks *hooks)
 {
     uintptr_t start = rimf_page_down(l->caller.stubs);

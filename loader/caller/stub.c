@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * loader/caller/stub.c: the stubs of the caller hooks (caller/hooks.c), and how to unwind through them.
+ * loader/caller/stub.c: the stubs of the caller hooks (caller/hooks.c), and their unwind tables.
  *
  * CALLER_STUB bytes each:
  *
@@ -12,27 +12,27 @@
  *                                                                        jmp *slot2(%rip)
  *     T:  displaced instructions; e9 <rel32>  jmp f+n
  *
- * and of _dl_addr the same as the last, between push %rdi, push %rsi and pop %rsi, pop %rdi:
- * what was asked, and where the answer lies.  The slots, at the end, lead to entry.S.
+ * For _dl_addr it is like the last one, between push %rdi, push %rsi and pop %rsi, pop %rdi, which
+ * save the given address and the address of the result.  The slots, at the end, point to caller/entry.S.
  *
- * Where a stub calls T it is a frame of its own, behind which the program's code may run: an
- * IFUNC's resolver that dlsym calls, an allocator for its error.  So `frame` says how the stack
- * is up to T; rimf puts that among the frames of moved code.  From T on nobody knows: the
- * function describes its first instructions where they stood.
+ * A stub that calls T is a frame of its own, and the program's code may run below it: an IFUNC's
+ * resolver that dlsym calls, an allocator for its error.  So `frame` describes the stack up to T;
+ * rimf adds it to the frames of moved code.  From T on there is no description: the function
+ * describes its first instructions at their original addresses.
  */
 #include "loader/caller/private.h"
 
 #include "rimf/moved/moved.h"
 
-/* What stands before the displaced instructions. */
+/* The code before the displaced instructions. */
 struct shape {
-    uint8_t size, first, second; /* where the distances to the slots stand; 0: there is none */
-    uint8_t call;                /* where the distance to the displaced instructions stands */
+    uint8_t size, first, second; /* offsets of the distances to the slots; 0: none */
+    uint8_t call;                /* offset of the distance to the displaced instructions */
     uint8_t code[32];
     uint8_t frame_size, frame[20];
 };
 
-/* DWARF: so many bytes on, the stack pointer is so far from the frame's end (CFA). */
+/* DWARF: after so many bytes, the distance of the stack pointer from the frame's end (CFA). */
 #define ON(bytes, offset) 0x40 | (bytes), 0x0e, offset
 
 static const struct shape exchanges = {6, 2, 0, 0, {0xff, 0x15}, 0, {0}};
@@ -74,7 +74,7 @@ static const struct shape *shape_of(size_t which, uintptr_t slots[2])
     return &exchanges;
 }
 
-/* The distance at `at`, which the instruction ends with, to `to`: both in the stub. */
+/* Writes the distance at `at`, which ends an instruction, to `to`: both in the stub. */
 static void lead(uint8_t *code, size_t at, size_t to)
 {
     int32_t distance = (int32_t)(to - (at + sizeof distance));

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * loader/caller/unwind.c: what the unwinder says of frames in moved code.
+ * loader/caller/unwind.c: makes the unwinder return original addresses for frames in moved code.
  *
- * backtrace() and everybody who walks the stack asks libgcc_s for the program counter of
- * each frame, and looks for names with it: subtracts the object's start, or the function's,
- * and reads symbols and line tables by the result.  So they get original addresses.  So do
- * language runtimes that look for landing pads; the place where they let the program go on
- * is then an original one, and becomes that of moved code again:
+ * backtrace() and other stack walkers get the program counter of each frame from libgcc_s, and use
+ * it to look up names: they subtract the object's or the function's start, and read symbols and
+ * line tables with the result.  So they must get original addresses.  So must language runtimes
+ * that look for landing pads.  The address at which they continue the program is then an original
+ * one, and is replaced by that of moved code:
  *
  *     _Unwind_GetIP            48 8b 87 <pc>       mov pc(%rdi), %rax
  *                              c3                  ret
@@ -21,9 +21,10 @@
  *     _Unwind_SetIP            48 89 b7 <pc>       mov %rsi, pc(%rdi)
  *                              c3                  ret
  *
- * each with or without endbr64 in front.  All four or none: who gets an original program
- * counter must get the start of the original function.  None, and nobody is wrong: then
- * landing pads are found in moved code, and backtraces hold the addresses of moved code.
+ * each with or without endbr64 in front.  Either all four are hooked or none, because a caller that
+ * gets an original program counter must get the start of the original function.  Without hooks
+ * nothing is wrong: landing pads are found in moved code, and backtraces contain addresses of moved
+ * code.
  *
  * The unwinder's own work does not go through these functions.
  */
@@ -39,8 +40,8 @@ struct shape {
     const char *name, *version;
     size_t size;
     uint8_t bytes[24];
-    uint8_t pc; /* where the displacement of the program counter is; 0: there is none */
-    uint8_t any; /* where another displacement is; 0: there is none */
+    uint8_t pc; /* offset of the displacement of the program counter; 0: none */
+    uint8_t any; /* offset of another displacement; 0: none */
 };
 
 static const struct shape shapes[] = {
@@ -54,7 +55,7 @@ static const struct shape shapes[] = {
 
 _Static_assert(sizeof shapes / sizeof *shapes == CALLER_FUNCTIONS - CALLER_NEEDED, "in their order");
 
-/* It does what the shape says, with the same displacement as those before (0: none was). */
+/* Whether it has this shape, with the same displacement as the earlier ones (0: any). */
 static int has_shape(const struct caller_function *function, const struct shape *shape, uint32_t *pc)
 {
     const uint8_t *code = (const uint8_t *)function->at;
@@ -97,7 +98,7 @@ int caller_find_unwinder(struct loader *l)
     return 0;
 }
 
-/* A frame goes on at `address`: in moved code, if the frame is. */
+/* Where a frame continues that shall continue at `address`: in moved code if the frame is. */
 uintptr_t loader_caller_place(const struct loader *l, uintptr_t context, uintptr_t address)
 {
     uintptr_t pc = *(const uintptr_t *)(context + l->caller.context);

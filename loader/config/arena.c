@@ -8,7 +8,7 @@
 
 struct arena_chunk {
     struct arena_chunk *next;
-    size_t size, used; /* this header included */
+    size_t size, used; /* with this header */
 };
 
 static struct arena_chunk *add_chunk(struct arena *a, size_t size)
@@ -81,7 +81,7 @@ struct arena_mark arena_mark(const struct arena *a)
     return (struct arena_mark){a->chunks, a->chunks ? a->chunks->used : 0};
 }
 
-/* The chunk of a mark of an empty arena stays, for the next that asks. */
+/* The chunk of a mark of an empty arena is kept for the next allocation. */
 void arena_release(struct arena *a, struct arena_mark mark)
 {
     if (!mark.chunk && a->chunks && !a->chunks->next)

@@ -2,8 +2,8 @@
  *
  * loader/config/arena.h: memory of one plan.
  *
- * Everything that a plan is made of is given back at once, so memory only grows: in
- * what the caller lent, then in chunks from the kernel.
+ * All memory of a plan is freed at once, so the arena only grows: first in the caller's memory,
+ * then in chunks from the kernel.
  */
 #ifndef LOADER_PIPELINE_ARENA_H
 #define LOADER_PIPELINE_ARENA_H
@@ -25,14 +25,14 @@ struct arena_mark {
     size_t used;
 };
 
-/* Zeroed, 16-byte aligned; NULL when there is none. */
+/* Returns zeroed memory, 16-byte aligned, or NULL. */
 void *arena_alloc(struct arena *, size_t size);
-/* A NUL-terminated copy, or NULL. */
+/* Returns a NUL-terminated copy, or NULL. */
 char *arena_copy(struct arena *, const char *text, size_t length);
 void arena_free(struct arena *);
 
-/* What is allocated between the two is given back: for paths, and whatever else would
- * be too large for a small stack. */
+/* arena_release frees what was allocated since arena_mark: paths, and whatever else would be too
+ * large for a small stack. */
 struct arena_mark arena_mark(const struct arena *);
 void arena_release(struct arena *, struct arena_mark);
 

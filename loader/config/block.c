@@ -2,23 +2,22 @@
  *
  * loader/config/block.c: [app] blocks.
  *
- * A file is walked once, to check its syntax and to see which of its [app] blocks
- * match.  Only the text of a block that matches is kept; the text of the last one is
- * then walked again into entries.
+ * A file is walked once, to check its syntax and to find its matching [app] blocks.  Only the text
+ * of a matching block is kept; the text of the last one is then parsed into entries.
  */
 #include "rimf/base/base.h"
 #include "loader/config/config.h"
 
 #include <errno.h>
 
-/* What [app] knows.  The order is that of `seen` below; match comes first. */
+/* The keys of [app], in the order of `seen` below; match comes first. */
 static const char *const app_keys[] = {"match", "passes", "placement", "patch", "on-miss",
                                        "slot-writers"};
 static const char *const placements[] = {"near", "huge", "as-is", NULL};
 static const char *const misses[] = {"plain", "transform", "build", "learn", NULL};
 static const char *const patch_methods[] = {"auto", "mprotect", "remap", "selfmem", NULL};
 
-/* A slice for a sentence: whole when it is short. */
+/* A slice for a sentence, shortened if it is long. */
 struct shown {
     char text[48];
 };
@@ -48,7 +47,7 @@ static int no_memory(const struct why *why)
     return refuse(why, ENOMEM, "there is no memory for the configuration");
 }
 
-/* Element of `match` as text.  0 or -EINVAL with the sentence. */
+/* Converts an element of `match` to text.  0, or -EINVAL with the sentence. */
 static int match_text(struct ini_slice element, char *text, const char *file, unsigned line,
                       const struct why *why)
 {
@@ -90,14 +89,14 @@ static const char *last_part(const char *path)
     return slash ? slash + 1 : path;
 }
 
-/* 1 when `text`, a path or a name without folder, means the file at `path`. */
+/* Returns 1 if `text`, a path or a name without folder, names the file at `path`. */
 static int names(const char *path, const char *text)
 {
     return path && rimf_streq(text, text[0] == '/' ? path : last_part(path));
 }
 
-/* How the program was called is the caller's choice, so that a program with more
- * rights than its caller goes by its real path alone. */
+/* The caller chooses argv[0], so a program with more rights than its caller is identified by its
+ * real path alone. */
 static int program_is(const struct pipeline_query *q, const char *text)
 {
     const char *hex = rimf_after(text, CONFIG_BUILD_ID);
@@ -224,10 +223,10 @@ struct scan {
     const struct config_text *text;
     struct config_block *winner;
     const struct why *why;
-    const char *start; /* of the block we are in, or NULL before the first */
-    unsigned line;     /* where it starts */
+    const char *start; /* of the present block, or NULL before the first */
+    unsigned line;     /* line of its start */
     int in_app;        /* in [app] itself, not in a section of a pass */
-    unsigned seen;     /* bit i: app_keys[i] was said */
+    unsigned seen;     /* bit i: app_keys[i] was set */
     struct ini_slice matched;
 };
 
@@ -301,7 +300,7 @@ static int on_key(struct scan *s, const struct ini_item *item)
         return refuse_at(s->why, EINVAL, file, item->line,
                          "'%s' stands before the first [app]", show(item->name, &shown));
     if (!s->in_app)
-        return 0; /* the pass knows its keys, this reader does not */
+        return 0; /* the pass checks its keys, this reader does not */
     int error = config_check_app(s->arena, item->name, item->value, file, item->line, s->why);
     if (error)
         return error;

@@ -32,7 +32,7 @@ void config_environment(const struct pipeline_query *query, struct config_enviro
         for (size_t i = 0; i < RIMF_COUNT(known); i++) {
             const char *value = rimf_after(*e, known[i].name);
             const char **to = (const char **)((char *)out + known[i].offset);
-            if (value && *value && !*to) /* like getenv: the first counts */
+            if (value && *value && !*to) /* like getenv: the first one wins */
                 *to = value;
         }
     }

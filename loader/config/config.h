@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * loader/config/config.h: what the configuration says about one program.
+ * loader/config/config.h: the configuration of one program.
  *
- * Which files are read, in which order, and the format, is explained for users
- * in config/README.md.  The last [app] block that matches the program wins whole;
- * MVLD_TUNABLES is laid over it.
+ * config/README.md explains for users which files are read, in which order, and the format.  The
+ * last [app] block that matches the program wins; MVLD_TUNABLES overrides it.
  */
 #ifndef LOADER_CONFIG_H
 #define LOADER_CONFIG_H
@@ -14,7 +13,7 @@
 #include "loader/config/arena.h"
 #include "loader/config/why.h"
 
-#define CONFIG_TUNABLES "MVLD_TUNABLES" /* the `file` of what it says */
+#define CONFIG_TUNABLES "MVLD_TUNABLES" /* the `file` of its settings */
 
 struct config_entry {
     struct config_entry *next;
@@ -28,26 +27,26 @@ struct config_entry {
 };
 
 struct config {
-    const char *file; /* of the [app] that won; CONFIG_TUNABLES when none did */
+    const char *file; /* of the [app] that won; CONFIG_TUNABLES if none did */
     unsigned line;
-    const char *match; /* the value that matched, as written; NULL when none did */
+    const char *match; /* the value that matched, as written; NULL if none did */
     struct config_entry *entries, **tail;
     size_t n_entries;
 };
 
-/* The environment as far as it concerns us; all NULL under AT_SECURE. */
+/* The environment variables that we read; all NULL under AT_SECURE. */
 struct config_environment {
     const char *home, *xdg_config_home, *config, *tunables, *pass_path;
 };
 
 void config_environment(const struct pipeline_query *, struct config_environment *out);
-/* The user's folder of configuration, and `more` behind it.  The length; 0: there is none, or it does
- * not fit. */
+/* Writes the user's folder of configuration and `more`.  Returns the length; 0: there is none, or
+ * it does not fit. */
 size_t config_user_folder(char *to, size_t size, const struct config_environment *,
                           const char *more);
 
-/* 1: `out` says something about the program.  0: nothing does; nothing was
- * allocated.  Else negative errno and the sentence. */
+/* Returns 1: `out` configures the program.  0: nothing is configured; nothing was allocated.  Else
+ * negative errno and the sentence. */
 int config_read(const struct pipeline_query *, const struct config_environment *, struct arena *,
                 struct config *out, const struct why *);
 
@@ -55,7 +54,7 @@ int config_read(const struct pipeline_query *, const struct config_environment *
 const struct config_entry *config_find(const struct config *, const char *section,
                                        const char *key);
 
-#define CONFIG_MADE "config.cache"  /* in a folder of configuration: what `mvld config` makes of it */
+#define CONFIG_MADE "config.cache"  /* in a folder of configuration: the output of `mvld config` */
 #define CONFIG_LIST "@/" /* begins its first line */
 #define CONFIG_MARK "@ " /* begins a line with the name of a file, whose text follows */
 #define CONFIG_BUILD_ID "build-id:"
@@ -71,7 +70,7 @@ struct config_text {
     int lasting; /* a block of it need not be copied */
 };
 
-/* The block that won so far. */
+/* The winning block so far. */
 struct config_block {
     const char *file;
     const char *text;
@@ -80,13 +79,14 @@ struct config_block {
     const char *match;
 };
 
-/* config/block.c: checks the whole text; the last [app] in it that matches becomes
- * `winner`, its text copied. */
+/* config/block.c: checks the whole text; the last matching [app] in it becomes `winner`, with a
+ * copy of its text. */
 int config_scan(const struct pipeline_query *, struct arena *, const struct config_text *,
                 struct config_block *winner, const struct why *);
-/* config/made.c: 0 when the text, of which this is the beginning, names no program that this could be. */
+/* config/made.c: returns 0 if the text, given its beginning, names no program that this one could
+ * be. */
 int config_made_concerns(const struct pipeline_query *, const char *text, size_t length);
-/* As config_scan, of what `mvld config` made. */
+/* As config_scan, for the output of `mvld config`. */
 int config_scan_made(const struct pipeline_query *, struct arena *, const struct config_text *,
                      struct config_block *winner, const struct why *);
 /* Checks a key of [app]; `value` may be a list. */
@@ -98,12 +98,12 @@ int config_tunables(struct arena *, const char *tunables, struct config *, const
 
 /* config/entry.c: the winner's entries. */
 int config_load(struct arena *, const struct config_block *, struct config *, const struct why *);
-/* Adds section.key, or replaces what it said before.  -ENOMEM, -E2BIG; -EEXIST
- * when it is there and `replace` is 0, *old is it. */
+/* Adds section.key, or replaces its value.  -ENOMEM, -E2BIG; -EEXIST if it exists and `replace` is
+ * 0, *old is it. */
 int config_put(struct arena *, struct config *, const struct config_entry *, int replace,
                const struct config_entry **old);
 
-/* config/files.c: gives each configuration file in its order to config_scan. */
+/* config/files.c: calls config_scan for each configuration file, in order. */
 int config_each_file(const struct pipeline_query *, const struct config_environment *,
                      struct arena *, struct config_block *winner, const struct why *);
 

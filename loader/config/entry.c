@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * loader/config/entry.c: the keys and values of the block that won.
+ * loader/config/entry.c: the keys and values of the winning block.
  */
 #include "rimf/base/base.h"
 #include "loader/config/config.h"
 
 #include <errno.h>
 
-#define KEYS_MAX 10000u /* of one program: beyond it, the file is no configuration */
+#define KEYS_MAX 10000u /* of one program; a file with more is no configuration */
 
 static uint32_t hash_of(const char *section, const char *key)
 {
@@ -102,7 +102,7 @@ int config_load(struct arena *arena, const struct config_block *block, struct co
 
     ini_begin(&ini, block->text, block->length, block->line);
     for (;;) {
-        if (ini_next(&ini, &item, &phrase)) /* it passed once: cannot be */
+        if (ini_next(&ini, &item, &phrase)) /* the syntax was checked before */
             return refuse_at(why, EINVAL, block->file, item.line, "%s", phrase);
         if (item.kind == INI_END)
             return 0;

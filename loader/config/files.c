@@ -6,11 +6,11 @@
  *     $XDG_CONFIG_HOME/mvld/config.cache  else $HOME/.config/mvld; by `mvld config --user`
  *     $MVLD_CONFIG                        a file as people write it
  *
- * This runs in every process, and most are not meant: they make no call here that the
- * host loader does not make, for nobody knows which ones a sandbox kills for.  Whether
- * a file may be believed is asked when something in it is for this program, and under
- * AT_SECURE before it is read.  Whatever stands where a file is expected (a FIFO, a
- * device, 100 MB) ends in a sentence, never in waiting.
+ * This runs in every process, and most have no configuration: for these it makes no system call
+ * that the host loader does not make, because a sandbox may kill for others.  Whether a file is
+ * trusted is checked once something in it concerns this program, and under AT_SECURE before it is
+ * read.  If something else is in a file's place (a FIFO, a device, 100 MB), there is an error
+ * sentence, and no waiting.
  */
 #include "rimf/base/base.h"
 #include "loader/config/config.h"
@@ -22,8 +22,8 @@
 #include <sys/stat.h>
 
 #define FILE_MAX CONFIG_FILE_MAX
-#define SMALL 2048UL /* so much is read onto the stack: the list of most machines, and most files */
-#define USER_PATH_SIZE 1024UL /* small: every exec pays for stack that is new to it */
+#define SMALL 2048UL /* read onto the stack: enough for most machines' lists and most files */
+#define USER_PATH_SIZE 1024UL /* small: each exec pays for new stack pages */
 
 struct reader {
     const struct pipeline_query *query;
@@ -35,7 +35,7 @@ struct reader {
 struct file {
     const char *path;
     int fd;
-    int users; /* found by what the environment says of the user's folders */
+    int users; /* found by the environment's variables of the user's folders */
     int named; /* by MVLD_CONFIG */
 };
 
@@ -58,7 +58,7 @@ static const char *error_words(long error)
     }
 }
 
-/* Who gave the name can correct it. */
+/* The user can correct this name. */
 static int is_wrong_name(long error)
 {
     return error == -ENOENT || error == -ENOTDIR || error == -ELOOP || error == -EISDIR;
@@ -70,9 +70,9 @@ static int unreadable(const struct reader *r, const char *path, long error)
                      "the file %s (error %ld)", error_words(error), -error);
 }
 
-/* ---- whom to believe ----------------------------------------------------------- */
+/* ---- trusted files ----------------------------------------------------------- */
 
-/* What was opened is what lies at the end of a path that only root and `user` can change. */
+/* Whether the opened file is at the end of a path that only root and `user` can change. */
 static int is_only_of(const struct reader *r, const struct file *f, const struct stat *st,
                       uint32_t user)
 {
@@ -95,8 +95,8 @@ static int everybody_writes(const struct reader *r, const char *path, const stru
     return st->st_mode & 002 ? refuse_at(r->why, EPERM, path, 0, "everybody may write it") : 0;
 }
 
-/* The system's, where the process has no more rights than its caller: who owns it is no matter
- * (in a user namespace root is not to be told from others). */
+/* A file of the system, for a process without more rights than its caller: the owner does not
+ * matter (in a user namespace root cannot be distinguished from others). */
 static int is_systems(const struct reader *r, const struct file *f, const struct stat *st)
 {
     struct stat folder;
@@ -129,7 +129,7 @@ static int may_be_believed(const struct reader *r, const struct file *f)
 
 /* ---- texts ------------------------------------------------------------------------ */
 
-/* Until the end, or until there is no more room; length, or negative errno. */
+/* Reads until the end, or until `to` is full; returns the length, or negative errno. */
 static long read_until(const struct rimf_sys *sys, int fd, char *to, size_t size, size_t n)
 {
     while (n < size) {
@@ -186,7 +186,7 @@ static __attribute__((noinline)) int read_text(const struct reader *r, const str
 
 /* ---- files -------------------------------------------------------------------------- */
 
-/* Nothing of it counts, and it is as if it were not there. */
+/* Ignores the file, as if it did not exist. */
 static int leave(const struct reader *r, const struct config_block *before)
 {
     rimf_log(r->query->log, MVLD_LOG_PASSES, "configuration: %s", r->why->text);
@@ -205,14 +205,14 @@ static int read_open(const struct reader *r, const struct file *f)
     if (r->query->secure || f->named || error == -ENOMEM || error == -BY_KERNEL ||
         (!error && r->winner->text == before.text))
         return error;
-    int refused = may_be_believed(r, f); /* what is wrong there is no matter then */
+    int refused = may_be_believed(r, f); /* errors in it do not matter then */
     if (!refused)
         return error;
     return f->users ? leave(r, &before) : refused;
 }
 
-/* O_NONBLOCK: a FIFO without a writer must not hold up the program.  In a user's folder, which may be
- * another's, no link to a device is opened either. */
+/* O_NONBLOCK: a FIFO without a writer must not stop the program.  In a user's folder, which may be
+ * another's, a link to a device is not opened either. */
 static int read_file(const struct reader *r, struct file *f)
 {
     int flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | (f->users ? O_NOFOLLOW : 0);
@@ -226,8 +226,8 @@ static int read_file(const struct reader *r, struct file *f)
     return error;
 }
 
-/* A home may be /dev/null, /nonexistent, or another user's: no configuration, and
- * nothing to complain about. */
+/* A home may be /dev/null, /nonexistent, or another user's: then there is no configuration, and no
+ * error. */
 static int read_user(const struct reader *r, const struct config_environment *env)
 {
     char path[USER_PATH_SIZE];

@@ -21,7 +21,7 @@ static struct ini_slice trim(const char *from, const char *to)
 void ini_begin(struct ini *ini, const char *text, size_t length, unsigned first_line)
 {
     *ini = (struct ini){text, text + length, first_line};
-    /* The mark that some editors put before UTF-8 text. */
+    /* The byte order mark that some editors write. */
     if (first_line == 1 && length >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0)
         ini->at += 3;
 }
@@ -36,8 +36,8 @@ int ini_is_name(struct ini_slice s)
     return s.length > 0;
 }
 
-/* Takes one line off the text; `line` is without its end.  Only lines that are
- * text pass: what comes later may then rely on there being no NUL. */
+/* Takes one line off the text; `line` excludes its end.  Lines with control characters are refused,
+ * so later code may assume that there is no NUL. */
 static int take_line(struct ini *ini, struct ini_slice *line, const char **why)
 {
     size_t left = (size_t)(ini->end - ini->at);
@@ -46,7 +46,7 @@ static int take_line(struct ini *ini, struct ini_slice *line, const char **why)
 
     for (; p < end; p++) {
         unsigned char c = (unsigned char)*p;
-        if (c >= 0x20 && c != 0x7f) /* most of them: this loop sees every byte of every file */
+        if (c >= 0x20 && c != 0x7f) /* the common case: this loop sees every byte of every file */
             continue;
         if (c == '\n')
             break;
@@ -70,7 +70,7 @@ static int take_line(struct ini *ini, struct ini_slice *line, const char **why)
     return 0;
 }
 
-/* From the opening quote to behind the closing one, or NULL. */
+/* Returns the position behind the closing quote, or NULL. */
 static const char *skip_quoted(const char *p, const char *end, const char **why)
 {
     for (p++; p < end && *p != '"'; p++) {
@@ -215,7 +215,7 @@ int ini_list_next(struct ini_slice *list, struct ini_slice *element)
         }
     }
     *element = trim(list->at, p);
-    if (p < end) /* a comma at the very end is allowed, and nothing follows it */
+    if (p < end) /* a comma at the very end is allowed */
         p++;
     *list = (struct ini_slice){p, (size_t)(end - p)};
     return 1;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * loader/config/made.c: what `mvld config` makes.
+ * loader/config/made.c: reads the output of `mvld config`.
  *
  *     @/redis-server/python3.11/build-id:1f2d/
  *     @ /etc/mvld/apps.d/python.conf
@@ -10,11 +10,11 @@
  *     @ /etc/mvld/apps.d/redis.conf
  *     ...
  *
- * The first line lists, for all elements of `match`, what most programs need to know that they
- * are not meant: the last part of a path, a name, a build-id, or an asterisk; no such
- * thing has a slash in it.  Behind it stand the texts of all files of a folder.  Before each
- * a line has its name, which no line of a configuration looks like, because no key has a
- * blank in it: so whatever is said of a line names the file that people wrote, and its line there.
+ * The first line lists, for all elements of `match`, what lets most programs see that they are not
+ * concerned: the last component of a path, a name, a build-id, or an asterisk; none contains a
+ * slash.  Then come the texts of all files of a folder.  Each is preceded by a line with its name,
+ * which cannot be a line of a configuration, because a key contains no blank.  So error messages
+ * name the file that people wrote, and its line.
  */
 #include "rimf/base/base.h"
 #include "loader/config/config.h"
@@ -36,7 +36,7 @@ static int begins(const char *p, const char *end, const char *mark)
 /* ---- the list ------------------------------------------------------------------------- */
 
 #define NAMES 4
-#define BUILD_ID_MAX 64 /* bytes; who has a longer one reads everything */
+#define BUILD_ID_MAX 64 /* bytes; for a longer one everything is read */
 
 struct names {
     struct ini_slice at[NAMES];
@@ -65,7 +65,7 @@ static int is_listed(const struct names *names, const char *p, const char *end)
     return 0;
 }
 
-/* Most lists have none, and the notes of the program need not be looked at. */
+/* Most lists have none, and then the program's notes need not be read. */
 static int lists_build_ids(const char *p, const char *end)
 {
     const size_t n = sizeof CONFIG_BUILD_ID - 1;
@@ -90,8 +90,7 @@ static int add_build_id(struct names *names, const struct pipeline_query *q)
     return 1;
 }
 
-/* The file's own name may be another than that by which it was called: a link, a script's
- * interpreter. */
+/* The file's name may differ from the name that was executed: a link, a script's interpreter. */
 static const char *other_name(const struct pipeline_query *q)
 {
     return !q->program && q->called && q->is_called && q->is_called(q->cookie, q->called)
@@ -155,7 +154,7 @@ int config_scan_made(const struct pipeline_query *query, struct arena *arena,
     const char *p = whole->text, *end = p + whole->length;
     int error = 0, made = begins(p, end, CONFIG_LIST);
 
-    if (!config_made_concerns(query, p, whole->length)) /* it was not to be told from the beginning */
+    if (!config_made_concerns(query, p, whole->length)) /* the beginning was not enough to decide */
         return 0;
     for (p = next_mark(p, end); made && !error && p < end;) {
         const char *name = p + sizeof CONFIG_MARK - 1, *line = line_end(p, end);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * loader/config/needed.c: what a file says that it needs.  Which programs are musl's: their interpreter
- * does not tell once it is ld-mvld.so.1; what they need does.
+ * loader/config/needed.c: reads DT_NEEDED of a file.  It recognises musl's programs: after
+ * set-interp their interpreter is ld-mvld.so.1, but they still need musl's libc.
  */
 #include "loader/config/needed.h"
 
@@ -13,9 +13,9 @@ int musl_is_needed(const char *name)
     return rimf_streq(name, "libc.so") || rimf_streq(name, "libc.musl-x86_64.so.1");
 }
 
-#define DYNAMIC 64 /* entries of a dynamic section that are looked at */
+#define DYNAMIC 64 /* limit on entries of a dynamic section */
 
-/* Of a wrong file nobody need say so: the host loader will. */
+/* A damaged file is not reported here: the host loader does that. */
 void needed_each(const struct rimf_sys *sys, int fd, const Elf64_Phdr *ph, size_t phnum,
                  void (*visit)(void *cookie, const char *name), void *cookie)
 {

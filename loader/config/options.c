@@ -30,7 +30,7 @@ static int word_number(const struct mvld_option *o, const char *text, size_t len
     return -EINVAL;
 }
 
-/* "thp, small": four bits for each, as mvld_setting_word takes them apart; none twice. */
+/* "thp, small": four bits for each word, as mvld_setting_word reads them; each once. */
 static int words_number(const struct mvld_option *o, const char *text, int64_t *out)
 {
     struct ini_slice list = {text, rimf_strlen(text)}, element;
@@ -47,7 +47,7 @@ static int words_number(const struct mvld_option *o, const char *text, int64_t *
     return shift ? 0 : -EINVAL;
 }
 
-/* "a, b, c", cut when there are very many. */
+/* "a, b, c", cut if there are very many. */
 static void list_words(const struct mvld_option *o, char *to, size_t size)
 {
     size_t used = 0;
@@ -148,12 +148,12 @@ static int default_of(const struct mvld_option *o, const struct mvld_pass *pass,
 
     *out = (struct mvld_setting){o->name, o->initial, 0, path, 0};
     if (o->initial)
-        error = check_value(o, out, pass->name, why); /* of the pass's own making */
+        error = check_value(o, out, pass->name, why); /* an error of the pass itself */
     out->file = "";
     return error;
 }
 
-/* Keys that no option takes; counts those that one does. */
+/* Reports keys that belong to no option; counts those of options. */
 static int check_keys(const struct mvld_pass *pass, const struct config *config, size_t *n,
                       const struct why *why)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * loader/config/query.h: for which program configuration is looked up.
+ * loader/config/query.h: the program whose configuration is looked up.
  */
 #ifndef LOADER_QUERY_H
 #define LOADER_QUERY_H
@@ -15,25 +15,26 @@ struct pipeline_query {
     char **envp;
     int secure;          /* AT_SECURE: no environment, no file of a user */
     const char *program; /* real path of the program, or NULL when unknown */
-    const char *name;    /* as called, its folder included when there is one: argv[0] */
+    const char *name;    /* argv[0], with its folder if it has one */
     const uint8_t *build_id;
     size_t build_id_size;
-    /* When `program` or `build_id` is NULL: asked for it when a configuration names programs that
-     * way.  Most execs find no configuration, and need not ask the kernel. */
+    /* Called if `program` or `build_id` is NULL and a configuration names programs that way.  Most
+     * execs find no configuration and need no system call. */
     const char *(*find_program)(void *cookie);
     const uint8_t *(*find_build_id)(void *cookie, size_t *size);
-    /* Before that: 1 when the last part of `called` is the file's own name, which leaves the path's
-     * other parts to be asked for.  NULL: that is not known. */
+    /* Called before find_program: returns 1 if the last component of `called` is the file's own
+     * name, so that only the path's other components must be asked for.  NULL: unknown. */
     int (*is_called)(void *cookie, const char *called);
-    /* Passes are configured for the program: from here on more may be asked than the host loader asks.  Or NULL. */
+    /* Called when passes are configured for the program: from then on system calls are allowed that
+     * the host loader does not make.  Or NULL. */
     void (*is_meant)(void *cookie);
     void *cookie;
-    const char *called; /* the path that led to it, of execve (AT_EXECFN) or of a command line; or NULL */
-    int runs;           /* the plan will be run: what has nothing to do need not stay mapped */
+    const char *called; /* the executed path, from execve (AT_EXECFN) or a command line; or NULL */
+    int runs;           /* the plan will be run: idle passes need not stay mapped */
     int late;           /* pipeline_complete will be called */
-    int musl;           /* a program of musl's takes other libraries, see manager/find.c */
-    /* Zeroed and 16-byte aligned, for the plan, as long as that lives; or NULL.  When it
-     * does not suffice, the kernel is asked for more. */
+    int musl;           /* a program of musl takes other libraries, see manager/find.c */
+    /* Memory for the plan, zeroed and 16-byte aligned, valid as long as the plan; or NULL.  If it
+     * is not enough, the kernel is asked for more. */
     void *memory;
     size_t memory_size;
 };

@@ -2,8 +2,8 @@
  *
  * loader/config/tunables.c: MVLD_TUNABLES=pass.option=value:pass.option=value
  *
- * Like glibc's tunables, with one addition: "\:" is a colon and "\\" a backslash
- * inside a value.  The section `app` sets keys of [app].  The last one wins.
+ * Like glibc's tunables, with one addition: inside a value "\:" is a colon and "\\" a backslash.
+ * The section `app` sets keys of [app].  The last setting wins.
  */
 #include "rimf/base/base.h"
 #include "loader/config/config.h"
@@ -80,7 +80,7 @@ int config_tunables(struct arena *arena, const char *tunables, struct config *co
                     const struct why *why)
 {
     while (*tunables) {
-        if (*tunables == ':') { /* nothing between two colons */
+        if (*tunables == ':') { /* an empty item */
             tunables++;
             continue;
         }

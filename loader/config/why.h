@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * loader/config/why.h: the one sentence of a plan that was refused.
+ * loader/config/why.h: the sentence of a refused plan.
  */
 #ifndef LOADER_PIPELINE_WHY_H
 #define LOADER_PIPELINE_WHY_H
@@ -12,14 +12,14 @@ struct why {
     size_t size;
 };
 
-/* The `err` of a refusal for which what somebody wrote is not to blame: a system call
- * failed that fails for want of memory, of descriptors, or in a sandbox. */
+/* The `err` of a refusal that no author of a configuration caused: a system call failed for lack of
+ * memory or descriptors, or in a sandbox. */
 #define BY_KERNEL EIO
 
-/* Keeps the sentence and returns -err. */
+/* Stores the sentence and returns -err. */
 int refuse(const struct why *, int err, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* The same, after "FILE:LINE: ", or "FILE: " when line is 0. */
+/* The same, with the prefix "FILE:LINE: ", or "FILE: " if line is 0. */
 int refuse_at(const struct why *, int err, const char *file, unsigned line, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
 

@@ -1,27 +1,28 @@
 /* SPDX-License-Identifier: MIT
  *
- * loader/host/host.c: finding the host loader and mapping it as the kernel would.
+ * loader/host/host.c: finds the host loader and maps it as the kernel would.
  *
- * Once mvld is installed in the place of ld.so, the host loader lies beside it
- * under a diverted name, which is therefore looked at first; last by a program
- * that names another loader than the usual one, because then mvld is that one.
- * Where mvld is mounted over ld.so, for a unit of systemd's (tools/enable/unit.c),
- * ld.so is mounted over an empty file of ours, which is looked at behind both.
- * Whatever is found must not be mvld itself, of this or another version: that
- * would load itself for ever, so every mvld carries a note by which it is known.
+ * If mvld is installed in the place of ld.so, the host loader is beside it under a diverted name,
+ * which is therefore tried first.  A program with an unusual interpreter tries it last, because
+ * then mvld is that interpreter.  If mvld is mounted over ld.so, for a systemd unit
+ * (tools/enable/unit.c), ld.so is mounted at a path of its own, which is tried after both.
+ * The file must not be mvld itself, of this or another version, which would load itself for ever;
+ * so every mvld has a note that identifies it.
  *
- * The file is mapped once over its whole length, which is cut off behind the first
- * segment, and the others into the room that this leaves.  Text is mapped read-execute
- * from the start, at its place in the file.  Profilers and valgrind take symbols from
- * these mappings: valgrind has none when one is missing.
+ * The file is mapped once over its whole length.  The rest behind the first segment is unmapped,
+ * and the other segments are mapped there.  Text is mapped read-execute from the start, at its
+ * offset in the file: profilers and valgrind read symbols from these mappings, and valgrind has
+ * none if one is missing.
  */
 #include "loader/loader.h"
+
+#include "rimf/elf/headers.h"
 
 #include <errno.h>    /* numbers only */
 #include <fcntl.h>    /* numbers only */
 #include <sys/mman.h> /* numbers only */
 
-#define HEAD 1536 /* ELF header, program headers and notes lie within it */
+#define HEAD 1536 /* contains the ELF header, program headers and notes */
 
 static int prot_of(uint32_t flags)
 {
@@ -29,24 +30,11 @@ static int prot_of(uint32_t flags)
            (flags & PF_X ? PROT_EXEC : 0);
 }
 
-static const Elf64_Phdr *head_phdrs(const void *head, size_t size, size_t *n)
-{
-    const Elf64_Ehdr *eh = head;
-
-    if (size < sizeof *eh || memcmp(eh->e_ident, ELFMAG, SELFMAG) != 0 ||
-        eh->e_ident[EI_CLASS] != ELFCLASS64 || eh->e_machine != EM_X86_64 ||
-        eh->e_phentsize != sizeof(Elf64_Phdr) || eh->e_phoff > size || eh->e_phoff % 8 ||
-        eh->e_phnum > (size - eh->e_phoff) / sizeof(Elf64_Phdr))
-        return NULL;
-    *n = eh->e_phnum;
-    return (const Elf64_Phdr *)((const char *)head + eh->e_phoff);
-}
-
-/* The note of entry.S, within what was read of the file. */
+/* Looks for the note of start/entry.S in the bytes read from the file. */
 int host_is_ours(const void *head, size_t size)
 {
     size_t n;
-    const Elf64_Phdr *ph = head_phdrs(head, size, &n);
+    const Elf64_Phdr *ph = elf_headers(head, size, &n);
 
     for (size_t i = 0; ph && i < n; i++) {
         uint64_t at = ph[i].p_offset, end;
@@ -69,13 +57,13 @@ int host_is_ours(const void *head, size_t size)
     return 0;
 }
 
-/* Checks everything that host_map and the rest rely on. */
+/* Checks everything that host_map and later code rely on. */
 int host_parse(struct host *host, const void *head, size_t size, uint64_t *low, uint64_t *high,
                uint64_t *align)
 {
     const Elf64_Ehdr *eh = head;
     size_t n;
-    const Elf64_Phdr *ph = head_phdrs(head, size, &n);
+    const Elf64_Phdr *ph = elf_headers(head, size, &n);
     uint64_t last = 0, dynamic_end = 0;
     int loads = 0, texts = 0, entered = 0;
 
@@ -86,7 +74,7 @@ int host_parse(struct host *host, const void *head, size_t size, uint64_t *low, 
     for (size_t i = 0; i < n; i++) {
         uint64_t end = ph[i].p_vaddr + ph[i].p_memsz;
 
-        if (ph[i].p_type == PT_INTERP) /* a program, or a library that can be run */
+        if (ph[i].p_type == PT_INTERP) /* a program, or an executable library */
             return -ENOEXEC;
         if (ph[i].p_type == PT_DYNAMIC)
             dynamic_end = end;
@@ -114,9 +102,9 @@ int host_parse(struct host *host, const void *head, size_t size, uint64_t *low, 
     return 0;
 }
 
-/* Address space for [low, high); 0 when there is none.  With the usual alignment this
- * is the mapping of the first segment.  In the arena its text is far from ours: it goes
- * there only when it has room for the far jumps. */
+/* Reserves addresses for [low, high); 0: there are none.  With the usual alignment this is the
+ * mapping of the first segment.  In the arena its text is far from ours, so it is mapped there only
+ * if the text has space for far jumps. */
 static uintptr_t reserve(const struct rimf_sys *sys, const struct host *host,
                          const Elf64_Phdr *first, size_t span, uint64_t align,
                          struct arena *arena)
@@ -136,8 +124,6 @@ static uintptr_t reserve(const struct rimf_sys *sys, const struct host *host,
             sys_munmap(sys, (uintptr_t)at, length);
             at = -EEXIST;
         }
-        if (!sys_failed(at))
-            place_taken(arena, wanted, span);
     }
     if (sys_failed(at))
         at = sys_mmap(sys, 0, length, prot, flags, fd, offset);
@@ -151,8 +137,8 @@ static uintptr_t reserve(const struct rimf_sys *sys, const struct host *host,
     return start;
 }
 
-/* Of the reservation only what the first segment needs stays, as when the kernel maps a loader: to cut
- * a mapping in two for each of the others costs more, and nothing shall lie between them. */
+/* Unmaps the reservation except the first segment, as when the kernel maps a loader.  To split a
+ * mapping for each of the other segments costs more, and nothing will be mapped between them. */
 static void leave_room(const struct rimf_sys *sys, const struct host *host,
                        const Elf64_Phdr *first, uint64_t align)
 {
@@ -172,7 +158,7 @@ int host_map_segment(const struct rimf_sys *sys, const struct host *host, const 
     int flags = MAP_PRIVATE | MAP_FIXED;
     long got;
 
-    /* The host loader writes to all of its data: rather filled now than by two faults a page. */
+    /* The host loader writes to all of its data: populating it is cheaper than two faults a page. */
     if ((ph->p_flags & PF_W) && ph->p_filesz <= POPULATE_MAX)
         flags |= MAP_POPULATE;
     if (!mapped && zero > start) {
@@ -192,8 +178,7 @@ int host_map_segment(const struct rimf_sys *sys, const struct host *host, const 
     return 0;
 }
 
-/* As linked: room for far jumps behind the text, in its last page, which is nobody's;
- * or 0. */
+/* The linked address of free space for far jumps behind the text, in its last page; or 0. */
 static uintptr_t find_tail(const Elf64_Phdr *ph, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -229,14 +214,14 @@ static void note_segments(struct host *host, const Elf64_Phdr *ph)
     }
 }
 
-/* host->fd was just opened.  On error nothing stays mapped. */
+/* host->fd was just opened.  After an error nothing is mapped. */
 int host_map(const struct rimf_sys *sys, struct host *host, struct arena *arena)
 {
     _Alignas(8) char head[HEAD];
     const Elf64_Phdr *ph, *first;
     uint64_t low, high, align;
     size_t span;
-    long size = sys_read(sys, host->fd, head, sizeof head); /* not pread: not each host loader makes that */
+    long size = sys_read(sys, host->fd, head, sizeof head); /* not pread: not every host loader calls that */
     int err;
 
     if (size < 0)
@@ -246,7 +231,7 @@ int host_map(const struct rimf_sys *sys, struct host *host, struct arena *arena)
     err = host_parse(host, head, (size_t)size, &low, &high, &align);
     if (err)
         return err;
-    ph = head_phdrs(head, (size_t)size, &host->phnum);
+    ph = elf_headers(head, (size_t)size, &host->phnum);
     span = high - low;
     host->tail = find_tail(ph, host->phnum);
     for (first = ph; first->p_type != PT_LOAD; first++)
@@ -317,7 +302,7 @@ static int try_candidate(struct loader *l, const char *path)
     l->host.fd = (int)fd;
     l->host.path = path;
     err = host_map(l->sys, &l->host, &l->arena);
-    /* Whoever names one may name a static program, which can be entered like a loader. */
+    /* A named host loader may be a static program, which can be entered like a loader. */
     if (!err && path == l->knobs.host && !host_symbol(&l->host, "_r_debug")) {
         sys_munmap(l->sys, l->host.start, l->host.end - l->host.start);
         err = -ENOEXEC;
@@ -345,7 +330,7 @@ int host_open(struct loader *l, int *errors)
     return -ENOENT;
 }
 
-/* One sentence that says why for each candidate. */
+/* One sentence with the reason for each candidate. */
 void host_explain(const struct loader *l, const int *errors, char *why, size_t size)
 {
     const char *candidates[HOST_CANDIDATES];

@@ -182,6 +182,6 @@ Path(sys.argv[2]).write_text(
     c_table("struct question", "known_questions",
             [f"{{{at:#x}, {len(before)}, {int(again)}}}" for at, before, again in known[2]],
             "{0, 0, 0}"))
-# entry.S has the macro.
+# host/entry.S has the macro.
 Path(sys.argv[3]).write_text("".join(f"    cpuid_stub {i}, {', '.join(map(hex, before))}\n"
                                      for i, (_, before, _) in enumerate(known[2])))

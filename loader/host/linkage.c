@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * loader/host/linkage.c: what valgrind looks for in the loader's file.
+ * loader/host/linkage.c: symbols that valgrind looks for in the loader's file.
  *
- * linkage.py gives us the host loader's name for linkers.  By that name, valgrind
- * wants to replace functions of ours, and does not start a program when it finds no
- * symbol for strlen (3.19) or strcmp (3.24).
+ * linkage.py gives our file the host loader's name (SONAME).  For that name valgrind replaces
+ * functions, and refuses to start a program without a symbol for strlen (3.19) or strcmp (3.24).
  */
 #include "rimf/base/base.h"
 

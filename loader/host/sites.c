@@ -1,23 +1,22 @@
 /* SPDX-License-Identifier: MIT
  *
- * loader/host/sites.c: where the host loader calls mmap, and where it asks cpuid.
+ * loader/host/sites.c: finds the host loader's calls of mmap, and its cpuid instructions.
  *
  *     b8 09 00 00 00    movl $9, %eax       ; SYS_mmap
  *     0f 05             syscall
  *
- * To look for these bytes in all of its code takes longer than everything else that
- * is done for placement.  Of the host loader that mvld was built beside, the build
- * has looked already (known_sites.py); it is known again by its build-id, and still
- * each place must hold those bytes.
+ * Searching all of its code for these bytes takes longer than all other work for placement.  For
+ * the host loader of the build the search was done at build time (known_sites.py).  That host
+ * loader is recognised by its build-id, and each site must still contain those bytes.
  *
- * musl maps everything, also for the program, through its function mmap.  The same bytes
- * are in it, or, before 1.2.6:
+ * musl maps everything, also for the program, through its function mmap.  That contains the same
+ * bytes, or, before 1.2.6:
  *
  *     b8 09 00 00 00    movl $9, %eax
  *     4c 89 e7          movq %r12, %rdi
  *     0f 05             syscall
  *
- * Where it asks cpuid the build knows, too (cpuid.c has the answers).
+ * The build also knows its cpuid instructions (cpuid.c has the answers).
  */
 #include "loader/loader.h"
 
@@ -57,9 +56,9 @@ static size_t take_known(const struct host *host, uintptr_t *sites)
     return n;
 }
 
-/* The next call at or after `p`.  Its last byte, 05, is looked for in eight bytes at a
- * time: the term with `high` is nonzero exactly when one of them
- * is 05, and its lowest bit then belongs to the first.  20 µs for 150 KB. */
+/* The next call at or after `p`.  Its last byte, 05, is searched in eight bytes at a time: the term
+ * with `high` is nonzero exactly if one of them is 05, and its lowest bit then belongs to the
+ * first.  20 µs for 150 KB. */
 static const uint8_t *next_mmap(const uint8_t *p, const uint8_t *end)
 {
     const uint64_t low = 0x0101010101010101u, high = 0x8080808080808080u;
@@ -80,7 +79,7 @@ static const uint8_t *next_mmap(const uint8_t *p, const uint8_t *end)
     return NULL;
 }
 
-/* The length of the code at *place: that of `site`, or MMAP_MUSL_SIZE.  0: there is none. */
+/* The length of the code at *place: that of `site`, or MMAP_MUSL_SIZE.  0: not found. */
 size_t host_mmap_musl(const struct host *host, uintptr_t *place)
 {
     static const uint8_t older[MMAP_MUSL_SIZE] = {0xb8, 0x09, 0x00, 0x00, 0x00,
@@ -101,7 +100,7 @@ size_t host_mmap_musl(const struct host *host, uintptr_t *place)
     return 0;
 }
 
-/* At most MMAP_SITES; 0: there is none, or there are more. */
+/* Returns at most MMAP_SITES sites; 0: there is none, or there are more. */
 size_t host_mmap_sites(const struct host *host, uintptr_t *sites)
 {
     const uint8_t *p = (const uint8_t *)host->text, *end = (const uint8_t *)host->text_end;
@@ -132,7 +131,7 @@ uintptr_t host_question_end(const struct host *host, const struct question *ques
                : 0;
 }
 
-/* Only of a host loader that the build has disassembled; 0 of others. */
+/* Known only for a host loader that the build has disassembled; 0 for others. */
 size_t host_questions(const struct host *host, const struct question **questions)
 {
     *questions = known_questions;

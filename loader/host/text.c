@@ -1,26 +1,25 @@
 /* SPDX-License-Identifier: MIT
  *
- * loader/host/text.c: the changes to the host loader's code.
+ * loader/host/text.c: changes of the host loader's code.
  *
- *   the hook       _dl_debug_state, which every glibc and musl calls at each
- *                  event and which is empty: a jump to us
- *   the mmap sites where it maps files: a jump to place.c (only when a pipeline
+ *   the hook       _dl_debug_state, an empty function that every glibc and musl calls at each
+ *                  event: a jump to us
+ *   the mmap sites where it maps files: a jump to place.c (only if a pipeline
  *                  wants libraries near the executable)
- *   the questions  where it asks cpuid: a jump to an answer (cpuid.c)
+ *   the questions  where it executes cpuid: a jump to an answer (cpuid.c)
  *
- * Each place must hold exactly the bytes that we expect, else it is left alone.
+ * Each place must contain exactly the expected bytes, otherwise it is not changed.
  *
  *   _dl_debug_state before        after
  *     [f3 0f 1e fa  endbr64]        [f3 0f 1e fa  endbr64]
  *     c3            ret             e9 <rel32>    jmp loader_hook_entry
  *     … padding, at least 4 bytes
  *
- * How it is written: one thread runs, and nobody executes that text now.  The
- * whole segment becomes read-write, is written, and becomes read-execute again:
- * the segment stays one mapping, and it is never writable and executable.  Where
- * the way back is forbidden (PR_SET_MDWE, systemd's MemoryDenyWriteExecute,
- * SELinux) the clean text is mapped anew from the file and the bytes go through
- * /proc/self/mem.  Where that is forbidden too, the program runs unhooked.
+ * Method: there is one thread, which does not execute that text now.  The whole segment becomes
+ * read-write, is written, and becomes read-execute again.  It stays one mapping, and is never
+ * writable and executable.  If it cannot be made executable again (PR_SET_MDWE, systemd's
+ * MemoryDenyWriteExecute, SELinux), the clean text is mapped from the file and the bytes are
+ * written through /proc/self/mem.  If that is forbidden, too, the program runs unhooked.
  */
 #include "loader/loader.h"
 
@@ -28,99 +27,9 @@
 #include <fcntl.h>    /* numbers only */
 #include <sys/mman.h> /* numbers only */
 
-/* ---- symbols ---------------------------------------------------------------- */
-
-static int inside(const struct host *host, const void *p, size_t size)
-{
-    uintptr_t at = (uintptr_t)p;
-
-    return at >= host->start && at <= host->end && size <= host->end - at;
-}
-
-/* A table of the dynamic section, not yet relocated; NULL when it lies outside. */
-static const void *table(const struct host *host, const Elf64_Dyn *d, size_t size)
-{
-    const void *p = (const void *)(host->bias + d->d_un.d_ptr);
-
-    return inside(host, p, size) ? p : NULL;
-}
-
-struct symbols {
-    const Elf64_Sym *table;
-    const char *strings;
-    size_t strings_size;
-    const uint32_t *gnu_hash, *hash;
-};
-
-static int symbol_is(const struct host *host, const struct symbols *s, uint32_t index,
-                     const char *name)
-{
-    const Elf64_Sym *symbol = s->table + index;
-
-    if (!inside(host, symbol, sizeof *symbol) || symbol->st_shndx == SHN_UNDEF ||
-        symbol->st_name >= s->strings_size ||
-        rimf_strlen(name) >= s->strings_size - symbol->st_name)
-        return 0;
-    return rimf_streq(s->strings + symbol->st_name, name) &&
-           inside(host, (void *)(host->bias + symbol->st_value), symbol->st_size);
-}
-
-static const Elf64_Sym *find_gnu(const struct host *host, const struct symbols *s,
-                                 const char *name)
-{
-    const uint32_t *h = s->gnu_hash, *bucket, *chain;
-    uint32_t hash = 5381, i;
-
-    for (const char *p = name; *p; p++)
-        hash = hash * 33 + (uint8_t)*p;
-    if (!h[0] || h[0] > 1u << 20 || h[2] > 1u << 20)
-        return NULL;
-    bucket = h + 4 + 2 * h[2];
-    chain = bucket + h[0];
-    if (!inside(host, bucket, 4ul * h[0]))
-        return NULL;
-    i = bucket[hash % h[0]];
-    for (; i >= h[1] && inside(host, chain + (i - h[1]), 4); i++) {
-        uint32_t other = chain[i - h[1]];
-
-        if (((other ^ hash) >> 1) == 0 && symbol_is(host, s, i, name))
-            return s->table + i;
-        if (other & 1)
-            break;
-    }
-    return NULL;
-}
-
-const Elf64_Sym *host_symbol(const struct host *host, const char *name)
-{
-    struct symbols s = {0};
-
-    for (const Elf64_Dyn *d = host->dynamic; inside(host, d, sizeof *d) && d->d_tag; d++) {
-        switch (d->d_tag) {
-        case DT_SYMTAB: s.table = table(host, d, sizeof *s.table); break;
-        case DT_STRTAB: s.strings = table(host, d, 1); break;
-        case DT_STRSZ: s.strings_size = d->d_un.d_val; break;
-        case DT_GNU_HASH: s.gnu_hash = table(host, d, 16); break;
-        case DT_HASH: s.hash = table(host, d, 8); break;
-        default: break;
-        }
-    }
-    if (!s.table || !s.strings || !inside(host, s.strings, s.strings_size))
-        return NULL;
-    if (s.gnu_hash)
-        return find_gnu(host, &s, name);
-    for (uint32_t i = 1; s.hash && i < s.hash[1]; i++) {
-        if (!inside(host, s.table + i, sizeof *s.table))
-            break;
-        if (symbol_is(host, &s, i, name))
-            return s.table + i;
-    }
-    return NULL;
-}
-
 /* ---- finding the places -------------------------------------------------------- */
 
-/* Whether only padding lies there: int3, and the forms of nop that assemblers use,
+/* Whether there is only padding: int3, and the nops that assemblers use,
  *     [66|2e]* 90                 nop
  *     [66|2e]* 0f 1f /0 …         nop with a ModRM operand */
 static int is_padding(const uint8_t *p, const uint8_t *end, size_t least)
@@ -145,11 +54,11 @@ static int is_padding(const uint8_t *p, const uint8_t *end, size_t least)
     return p <= end;
 }
 
-/* jmp rel32 from `at`, over the tail of the text when the target is too far:
+/* jmp rel32 from `at`, through the tail of the text if the target is too far:
  *     e9 <rel32>                  jmp target
  * and there
  *     ff 25 00 00 00 00 <quad>    jmp *0(%rip)
- * How many patches that are, or negative errno. */
+ * Returns the number of patches, or negative errno. */
 static int make_jump(const struct host *host, struct text_patch *patch, uintptr_t at, uintptr_t to,
                      size_t slot)
 {
@@ -173,7 +82,7 @@ static int make_jump(const struct host *host, struct text_patch *patch, uintptr_
     return n;
 }
 
-/* Where the jump of the hook goes, or 0. */
+/* The address for the hook's jump, or 0. */
 static uintptr_t hook_place(const struct host *host, const Elf64_Sym *symbol)
 {
     const uint8_t *p = (const uint8_t *)(host->bias + symbol->st_value);
@@ -194,7 +103,7 @@ static int protect(const struct rimf_sys *sys, const struct host *host, int prot
     return (int)sys_mprotect(sys, host->text, host->text_end - host->text, prot);
 }
 
-/* 0: it is written, and cannot be executed.  Else nothing is changed. */
+/* 0: written, but not executable.  Otherwise nothing is changed. */
 static int open_and_write(const struct rimf_sys *sys, const struct host *host,
                           const struct text_patch *patch, size_t n)
 {
@@ -236,8 +145,8 @@ static int clean_text(const struct rimf_sys *sys, struct host *host)
     return sys_failed(err) ? (int)err : 0;
 }
 
-/* 0: all patches are in.  Negative errno: none is, the text is clean and may be
- * run.  -ENOTRECOVERABLE: the text cannot be run. */
+/* 0: all patches are written.  Negative errno: none is, the text is clean and executable.
+ * -ENOTRECOVERABLE: the text is not executable. */
 int text_write(const struct rimf_sys *sys, struct host *host, const struct text_patch *patch,
                size_t n, const char **how)
 {
@@ -270,19 +179,19 @@ int text_write_again(const struct rimf_sys *sys, const struct host *host,
 
 /* ---- all of it -------------------------------------------------------------------- */
 
-/* How many patches; *sites is 0 when there are none. */
-static size_t add_mmap_sites(struct loader *l, struct text_patch *patch, size_t *sites)
+/* Returns the number of patches; *sites is 0 if there are none. */
+static size_t add_mmap_sites(struct loader *l, const struct host_entries *entries, struct text_patch *patch,
+                             size_t *sites)
 {
     uintptr_t at[MMAP_SITES];
     size_t code = l->host.musl ? host_mmap_musl(&l->host, at) : MMAP_SITE_CODE, n = 0;
 
     *sites = l->host.musl ? code != 0 : host_mmap_sites(&l->host, at);
     for (size_t i = 0; i < *sites; i++) {
-        uintptr_t to = code == MMAP_MUSL_SIZE ? (uintptr_t)loader_mmap_musl
-                                              : (uintptr_t)loader_mmap_sites + MMAP_SITE_SIZE * i;
+        uintptr_t to = code == MMAP_MUSL_SIZE ? entries->mmap_musl : entries->mmap + MMAP_SITE_SIZE * i;
         int made = make_jump(&l->host, patch + n, at[i], to, 1 + i);
 
-        if (made < 0) { /* some would be placed and others not: rather none */
+        if (made < 0) { /* some libraries would be placed and others not: place none */
             *sites = n = 0;
             break;
         }
@@ -297,7 +206,7 @@ static size_t add_mmap_sites(struct loader *l, struct text_patch *patch, size_t 
     return n;
 }
 
-/* The same for questions.  Without a record only those that are asked again and again pay. */
+/* The same for cpuid instructions.  Without a record only repeated ones pay. */
 size_t text_questions(struct loader *l, const struct question *questions, size_t n,
                       struct text_patch *patch, size_t *put)
 {
@@ -313,7 +222,7 @@ size_t text_questions(struct loader *l, const struct question *questions, size_t
                        : -ENOENT;
 
         if (made < 0)
-            continue; /* it asks as ever */
+            continue; /* it keeps its cpuid */
         patches += (size_t)made;
         l->cpuid_return[i] = end;
         ++*put;
@@ -321,17 +230,17 @@ size_t text_questions(struct loader *l, const struct question *questions, size_t
     return patches;
 }
 
-/* All that is put beside the jump of the hook; and what that is. */
-static size_t add_jumps(struct loader *l, const struct question *questions, size_t n_questions,
-                        struct text_patch *patch, size_t *mmaps, size_t *put)
+/* Adds all jumps besides the hook's, and reports which. */
+static size_t add_jumps(struct loader *l, const struct host_entries *entries, const struct question *questions,
+                        size_t n_questions, struct text_patch *patch, size_t *mmaps, size_t *put)
 {
-    size_t n = l->arena.end || l->mapstage.wanted || l->relocatestage.wanted ? add_mmap_sites(l, patch, mmaps) : 0;
+    size_t n = entries->mmap ? add_mmap_sites(l, entries, patch, mmaps) : 0;
 
     return n + text_questions(l, questions, n_questions, patch + n, put);
 }
 
-/* 0 when hooked; the reason went to the log otherwise. */
-int host_hook(struct loader *l)
+/* Returns 0 if hooked; otherwise the log has the reason. */
+int host_hook(struct loader *l, const struct host_entries *entries)
 {
     struct text_patch few[2 * TEXT_PATCHES], *patch = NULL;
     const Elf64_Sym *state = host_symbol(&l->host, "_dl_debug_state");
@@ -357,13 +266,13 @@ int host_hook(struct loader *l)
     }
     n_questions = patch ? n_questions : 0;
     patch = patch ? patch : few;
-    n = make_jump(&l->host, patch, place, (uintptr_t)loader_hook_entry, 0);
+    n = make_jump(&l->host, patch, place, entries->hook, 0);
     if (n < 0) {
         rimf_log(&l->log, MVLD_LOG_WARNING, "not hooked: the host loader lies too far away");
         rimf_heap_release(&l->heap, patch == few ? NULL : patch);
         return n;
     }
-    n += (int)add_jumps(l, questions, n_questions, patch + n, &mmaps, &put);
+    n += (int)add_jumps(l, entries, questions, n_questions, patch + n, &mmaps, &put);
     err = text_write(l->sys, &l->host, patch, (size_t)n, &how);
     rimf_heap_release(&l->heap, patch == few ? NULL : patch);
     if (err == -ENOTRECOVERABLE)

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * loader/manager/find.c: where passes and their libraries lie.
+ * loader/manager/find.c: finds passes and their libraries.
  *
- * A pass is <folder>/<name>.so, in the folders of MVLD_PASS_PATH first and then in
- * the one that was compiled in; a library beside the pass, in the folders of
- * MVLD_PASS_PATH, or in the libdir.  What is linked with glibc cannot be loaded into a
- * program of musl's: such a program gets the library of that name from the folder musl/
- * in each of these (mvld/musl/ in the libdir), or none.
+ * A pass is <folder>/<name>.so, first in the folders of MVLD_PASS_PATH, then in the compiled-in one.  Its
+ * library is beside the pass, in the folders of MVLD_PASS_PATH, or in the libdir.  A library linked with
+ * glibc cannot be loaded into a program of musl: such a program gets the library of that name from the
+ * folder musl/ in each of these (mvld/musl/ in the libdir), or none.
  */
 #include "rimf/base/base.h"
 #include "rimf/base/cache.h"
@@ -18,7 +17,7 @@
 
 #define PATH_SIZE 4096u
 
-/* FOLDER/NAMEEND of our own, or NULL: too long, or no memory. */
+/* Our own copy of FOLDER/NAMEEND, or NULL: too long, or no memory. */
 static char *join(struct pipeline *p, const char *folder, size_t length, const char *name,
                   const char *end)
 {
@@ -32,7 +31,7 @@ static char *join(struct pipeline *p, const char *folder, size_t length, const c
     return path;
 }
 
-/* AT_SECURE: nobody but root may have a hand in it. */
+/* AT_SECURE: nobody but root may control it. */
 static int root_owns(const struct pipeline *p, long fd)
 {
     struct stat st;
@@ -45,7 +44,7 @@ static long open_file(const struct pipeline *p, const char *path, int flags)
     return sys_openat(p->sys, path, flags | O_CLOEXEC, 0);
 }
 
-/* Who may write the folder can put another root's file in the place of the pass. */
+/* Whoever may write to the folder can replace the pass by another file of root's. */
 static int root_owns_folder(struct pipeline *p, const char *path)
 {
     struct arena_mark mark = arena_mark(&p->arena);
@@ -106,7 +105,7 @@ static int try_folder(struct pipeline *p, const char *folder, size_t length, con
     return found;
 }
 
-/* The first folder of a list that may be NULL, and goes on behind it; NULL: there is none. */
+/* Takes the first folder off a list, which may be NULL; NULL: there is none. */
 static const char *next_folder(const char **list, size_t *length)
 {
     while (*list && **list) {
@@ -153,7 +152,7 @@ int pipeline_is_there(const struct pipeline *p, const char *path)
     return good;
 }
 
-/* `name` in a folder: a copy of the path in *out when there is such a file. */
+/* Looks for `name` in a folder: *out is a copy of the path if the file exists. */
 static int library_in(struct pipeline *p, const char *folder, size_t length, const char *name,
                       const char **out)
 {
@@ -168,7 +167,7 @@ static int library_in(struct pipeline *p, const char *folder, size_t length, con
     return 0;
 }
 
-/* Beside the pass, in the folders of MVLD_PASS_PATH, in the libdir. */
+/* Searches beside the pass, in the folders of MVLD_PASS_PATH, in the libdir. */
 static void search_library(struct pipeline *p, struct planned_pass *pass, const char *name,
                            const char *libdir)
 {
@@ -183,8 +182,8 @@ static void search_library(struct pipeline *p, struct planned_pass *pass, const 
     library_in(p, libdir, rimf_strlen(libdir), name, &pass->library);
 }
 
-/* A library that is not there is no reason to refuse the pipeline: the program can
- * run without it, only its calls into the library will not be found. */
+/* A missing library does not refuse the pipeline: the program can run without it; only its calls into the
+ * library are not found. */
 int pipeline_find_library(struct pipeline *p, struct planned_pass *pass, const struct why *why)
 {
     const char *name = pass->pass->library;
@@ -211,7 +210,7 @@ int pipeline_find_library(struct pipeline *p, struct planned_pass *pass, const s
 
 /* ---- looking only ------------------------------------------------------------------ */
 
-/* 1: it is there; 0: it is not; -1: who maps it may say what is wrong. */
+/* Returns 1: found; 0: not found; -1: the mapper reports the error. */
 static int look_in(struct pipeline *p, const char *folder, size_t length, const char *name,
                    struct planned_pass *out)
 {

@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * loader/manager/late.c: passes that are not mapped unless they are needed.
+ * loader/manager/late.c: maps passes only when they are needed.
  *
- * At a start from a snapshot no pass has anything to do, but to map one costs as much
- * as to lay over three libraries.  The snapshot is found without them: by their names, their
- * files, and what is configured for them.  It says what the start is to know of each
+ * At a start from a snapshot no pass has anything to do, but mapping one costs as much as mapping three
+ * libraries' code.  The snapshot is found without them: by their names, files and settings.  It contains
+ * what the start must know about each pass.  States:
+ *
+ *     LOOKED_AT   their paths and files are known
+ *     KNOWN       there is a snapshot, so they were valid when it was made with the same files and
+ *                 settings; its facts about them are used
+ *     MAPPED      as without snapshots: none was applied, or an object of dlopen is not in it
  *
  *     LOOKED_AT   where their files are, and which
  *     KNOWN       there is a snapshot, so they were found good when it was made of the same
@@ -12,9 +17,9 @@
  *     MAPPED      as without snapshots: it was not applied, or something comes by dlopen that
  *                 is not in it
  *
- * A pass that cannot be mapped when something comes leaves that as it is, and is asked for
- * again when the next comes.  Where anything is strange, more than MANIFEST_PASSES_MAX are
- * wanted, or the plan is to be printed, passes are mapped at once.
+ * If a pass cannot be mapped when an object comes, the object is not changed, and the next one tries again.
+ * If anything is unusual, more than MANIFEST_PASSES_MAX are wanted, or the plan is to be printed, passes
+ * are mapped at once.
  */
 #include "rimf/base/base.h"
 #include "loader/config/options.h"
@@ -63,7 +68,7 @@ static int know(struct pipeline *p, struct planned_pass *it, const struct manife
     return it->library && *library == '/' && pipeline_is_there(p, library);
 }
 
-/* In the snapshot they stand in the order in which they run. */
+/* The snapshot has them in the order in which they run. */
 static void take_place(struct pipeline *p, size_t i, const char *name)
 {
     for (size_t j = i; j < p->n; j++)

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT
  *
- * loader/manager/order.c: what the passes of a pipeline declare about each other.  That holds
- * whatever their options are: also of passes that have nothing to do.
+ * loader/manager/order.c: checks and obeys the passes' declarations about each other, with any options:
+ * also of idle passes.
  *
- * A pass that runs `behind` another one is moved there, right behind it, so that what was said of all
- * others stays true as far as it can.  What contradicts itself is refused, and so is what stands
- * before a pass that it must come `after`.
+ * A pass that runs `behind` another one is moved directly behind it, so that the order of all others
+ * changes as little as possible.  Contradictions are refused, and so is a pass before one that it must come
+ * `after`.
  */
 #include "rimf/base/base.h"
 #include "loader/manager/private.h"
 
 #include <errno.h>
 
-/* Where `name` stands, or p->n. */
+/* The index of `name`, or p->n. */
 static size_t place_of(const struct pipeline *p, const char *name)
 {
     size_t i = 0;
@@ -58,7 +58,7 @@ static int check_pass(const struct pipeline *p, size_t i, const struct why *why)
     return 0;
 }
 
-/* The last of those that it runs behind; or i. */
+/* The index of the last pass that it runs behind; or i. */
 static size_t place_behind(const struct pipeline *p, size_t i)
 {
     const struct mvld_pass *pass = p->passes[i].pass;
@@ -72,7 +72,7 @@ static size_t place_behind(const struct pipeline *p, size_t i)
     return last;
 }
 
-/* What is moved more often than all could be by all others goes round in a circle. */
+/* More moves than possible without a cycle mean a cycle. */
 static int move(struct pipeline *p, const struct why *why)
 {
     size_t left = p->n * p->n;

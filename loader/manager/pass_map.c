@@ -2,21 +2,18 @@
  *
  * loader/manager/pass_map.c: maps a pass, like a very small ld.so.
  *
- * A pass is an ELF shared object that needs nobody: no library, no symbol, no TLS,
- * no constructor.  So it can be mapped before the host loader has started, and
- * what it asks for beyond that is refused by name, so that its author knows which
- * flag is missing.
+ * A pass is an ELF shared object without dependencies: no library, no symbol, no TLS, no constructor.  So
+ * it can be mapped before the host loader has started.  Anything beyond that is refused by name, so that
+ * its author knows which flag is missing.
  *
  *     read   header and program headers are read, not mapped, and judged
  *     map    one mapping of the whole span, then each PT_LOAD over it
  *     link   PT_DYNAMIC: symbols, RELATIVE and RELR, RELRO (pass_map_link.c)
  *     check  the declarations (pass_map_check.c)
  *
- * Every number comes from a file that may be damaged: it is compared with what
- * was mapped before it is used.  What may not happen: reading or writing outside
- * the pass, leaving something mapped after a refusal, running any of its code.
- * Not held against a writer who truncates the file while we read it: that is
- * SIGBUS, as with any loader.
+ * Every number comes from a file that may be damaged, and is checked before use.  Guaranteed: no access
+ * outside of the pass, nothing mapped after a refusal, none of its code executed.  Not covered: a writer
+ * who truncates the file while it is read; that is SIGBUS, as with any loader.
  */
 #include "loader/manager/pass_map_private.h"
 #include "rimf/base/base.h"
@@ -62,7 +59,7 @@ static int judge_header(struct mapping *m, const Elf64_Ehdr *e)
     return 0;
 }
 
-/* Headers nearly always follow each other: one read brings both. */
+/* Headers are nearly always adjacent: one read gets both. */
 static int read_headers(struct mapping *m, int fd)
 {
     struct headers *h = &m->headers;
@@ -163,8 +160,8 @@ static int judge_headers(struct mapping *m)
 
 /* ---- mapping ------------------------------------------------------------------- */
 
-/* The first PT_LOAD, when the others cover the rest of the span without a hole: then the
- * span is mapped as that segment, one call less at each start of each program. */
+/* The first PT_LOAD, if the others cover the rest of the span without a hole.  Then the span is mapped as
+ * that segment, which saves a call at each start. */
 static const Elf64_Phdr *first_of_closed(const struct mapping *m)
 {
     const struct pass_object *o = m->out;
@@ -178,8 +175,8 @@ static const Elf64_Phdr *first_of_closed(const struct mapping *m)
     return first->p_flags & PF_W || m->align > RIMF_PAGE ? NULL : first;
 }
 
-/* Maps the whole span at once, so that nothing else comes in between; linked
- * address 0 gets the alignment that was asked for. */
+/* Maps the whole span at once, so that nothing else is mapped inside; linked address 0 gets the requested
+ * alignment. */
 static int reserve(struct mapping *m, int fd)
 {
     struct pass_object *o = m->out;
@@ -218,7 +215,7 @@ static int map_segment(struct mapping *m, int fd, const Elf64_Phdr *p, struct mv
     int flags = MAP_PRIVATE | MAP_FIXED;
     long at = (long)start;
 
-    /* Data is relocated at once: rather filled now than by two faults a page. */
+    /* Data is relocated at once: populating it is cheaper than two faults a page. */
     if ((s->prot & PROT_WRITE) && p->p_filesz <= POPULATE_MAX)
         flags |= MAP_POPULATE;
     if (p->p_filesz && p != m->as)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * loader/manager/pass_map.h: brings the shared object of a pass into memory.
+ * loader/manager/pass_map.h: maps the shared object of a pass.
  */
 #ifndef LOADER_PASS_MAP_H
 #define LOADER_PASS_MAP_H
@@ -14,28 +14,27 @@
 struct pass_object {
     const struct mvld_pass *pass;
     const char *path; /* the caller's string */
-    uintptr_t base;   /* what linked address 0 became */
+    uintptr_t base;   /* address of linked address 0 */
     uintptr_t start, end;
     struct mvld_segment segments[PASS_SEGMENTS_MAX];
     size_t n_segments;
     struct file_id identity; /* of its file */
 };
 
-/* Maps the pass in `fd` (read from `path`, which is only a name here), relocates
- * and checks it; `name` is what it must call itself.  0, or negative errno and a
- * sentence, with nothing left mapped.  `fd` may be closed afterwards.  None of its
- * code has run. */
+/* Maps the pass in `fd` (read from `path`, which is only a name here), relocates and checks it; `name` is
+ * the name that it must declare.  0, or negative errno and a sentence, with nothing mapped.  `fd` may be
+ * closed afterwards.  None of its code has run. */
 int pass_map(const struct rimf_sys *, int fd, const char *path, const char *name,
              struct pass_object *out, const struct why *);
 void pass_unmap(const struct rimf_sys *, struct pass_object *);
 
-/* The end of the segment with at least `prot` that `address` lies in, or 0. */
+/* The end of the segment with at least `prot` that contains `address`, or 0. */
 uintptr_t pass_segment_end(const struct pass_object *, uintptr_t address, uint32_t prot);
-/* 1 when [address, address + length) lies in one segment with at least `prot`. */
+/* Returns 1 if [address, address + length) is in one segment with at least `prot`. */
 int pass_holds(const struct pass_object *, uintptr_t address, size_t length, uint32_t prot);
 
-/* pass_map_check.c: the declarations in a mapped and relocated pass; symbol_size is
- * what its symbol table says of `mvld_pass`. */
+/* pass_map_check.c: checks the declarations of a mapped and relocated pass; symbol_size is the size of
+ * `mvld_pass` in its symbol table. */
 int pass_check(const struct pass_object *, const char *name, uint64_t symbol_size,
                const struct why *);
 

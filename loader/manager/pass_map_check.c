@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * loader/manager/pass_map_check.c: is what a mapped pass declares something that the manager
- * can rely on?  Each pointer that the manager will follow lies in the pass, each
- * string ends in it, each function is in its code.  What a pass does when it runs
- * nobody can check here: a pass is trusted code, but a damaged one is refused.
+ * loader/manager/pass_map_check.c: checks the declarations of a mapped pass.  Each pointer that the manager
+ * follows is in the pass, each string ends in it, each function is in its code.  What a pass does when it
+ * runs cannot be checked: a pass is trusted code, but a damaged one is refused.
  */
 #include "rimf/base/base.h"
 #include "loader/config/ini.h"

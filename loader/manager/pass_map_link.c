@@ -2,8 +2,8 @@
  *
  * loader/manager/pass_map_link.c: the dynamic section of a mapped pass.
  *
- * Tables may lie in memory that relocation writes to, in a damaged file even upon
- * themselves: so each entry is judged when it is used, never before.
+ * Tables may be in memory that relocation changes, in a damaged file even in the tables themselves: so each
+ * entry is checked when it is used, never before.
  */
 #include "rimf/base/base.h"
 #include "loader/manager/pass_map_private.h"
@@ -17,10 +17,10 @@
 struct tables {
     uint64_t rela, rela_size, relr, relr_size;
     uint64_t symtab, strtab, strtab_size, hash, gnu_hash;
-    uint64_t plt_size; /* of the relocations for a PLT */
+    uint64_t plt_size; /* size of the relocations for a PLT */
 };
 
-/* Table at linked address `at`, or NULL when it does not lie in the pass. */
+/* The table at linked address `at`, or NULL if it is not in the pass. */
 static const void *table(const struct mapping *m, uint64_t at, uint64_t size)
 {
     uintptr_t address = m->out->base + at;
@@ -31,7 +31,7 @@ static const void *table(const struct mapping *m, uint64_t at, uint64_t size)
                : NULL;
 }
 
-/* Tags that no pass may have, or not with that value. */
+/* Refuses tags, or values of tags, that no pass may have. */
 static int judge_tag(struct mapping *m, const Elf64_Dyn *d)
 {
     uint64_t value = d->d_un.d_val;
@@ -62,7 +62,7 @@ static int judge_tag(struct mapping *m, const Elf64_Dyn *d)
     return 0;
 }
 
-/* Where the table with that tag, or its size, is kept; NULL: it is not needed. */
+/* Where to store the table with that tag, or its size; NULL: not needed. */
 static uint64_t *place_of_tag(struct tables *t, Elf64_Sxword tag)
 {
     switch (tag) {
@@ -185,7 +185,7 @@ static int protect_relro(struct mapping *m)
 
 /* ---- symbols ------------------------------------------------------------------------ */
 
-/* How many symbols there are is only in the hash tables. */
+/* Only the hash tables tell the number of symbols. */
 static int count_symbols(struct mapping *m, const struct tables *t, uint64_t *out)
 {
     const uint32_t *hash = t->hash ? table(m, t->hash, 8) : NULL;
@@ -217,7 +217,7 @@ static int count_symbols(struct mapping *m, const struct tables *t, uint64_t *ou
     return 0;
 }
 
-/* The name, or NULL when it does not end inside the string table. */
+/* The name, or NULL if it does not end inside the string table. */
 static const char *symbol_name(const char *strings, uint64_t size, uint64_t at)
 {
     for (uint64_t i = at; i < size; i++)
@@ -264,7 +264,7 @@ int pass_link(struct mapping *m, uint64_t *symbol_size)
 
     if (!error)
         error = find_pass(m, &t, symbol_size);
-    if (!error && t.plt_size) /* find_pass has named any symbol that the pass lacks */
+    if (!error && t.plt_size) /* find_pass has named any undefined symbol */
         error = REFUSE(m, "it calls functions of its own through a PLT; link it with -Wl,-Bsymbolic");
     if (!error)
         error = apply_rela(m, &t);

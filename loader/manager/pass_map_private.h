@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * loader/manager/pass_map_private.h: a pass on its way into memory; for pass_map*.c.
+ * loader/manager/pass_map_private.h: a pass while it is mapped; for pass_map*.c.
  */
 #ifndef LOADER_PASS_MAP_PRIVATE_H
 #define LOADER_PASS_MAP_PRIVATE_H
@@ -33,11 +33,10 @@ struct mapping {
     const Elf64_Phdr *dynamic, *relro;
 };
 
-/* A refusal of what the file is. */
+/* Refuses the file's contents. */
 #define REFUSE(m, ...) refuse_at((m)->why, ENOEXEC, (m)->path, 0, __VA_ARGS__)
 
-/* pass_map_link.c: what is to be done once the segments are mapped: finds
- * mvld_pass, relocates, protects RELRO. */
+/* pass_map_link.c: the steps after mapping: finds mvld_pass, relocates, protects RELRO. */
 int pass_link(struct mapping *, uint64_t *symbol_size);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * loader/manager/pipeline.c: plans what is done to one program.
+ * loader/manager/pipeline.c: plans the passes for one program.
  *
  *     environment, files   which [app] matches, what MVLD_TUNABLES lays over it
  *     passes               each is found, mapped, checked
@@ -8,15 +8,15 @@
  *     options              each against the declaration of its pass
  *     libraries            of passes that have something to do with these options
  *
- * A pass that has nothing to do stays in the plan, which a snapshot is made for and `mvld pipeline`
- * prints; it is unmapped, brings no library and is never called.  Where that holds for all passes,
- * there is no pipeline.
+ * A pass that has nothing to do (idle) stays in the plan, which a snapshot is made for and `mvld pipeline`
+ * prints.  It is unmapped, its library is not added, and it is never called.  If all passes are idle, there
+ * is no pipeline.
  *
- * Where a snapshot may hold all that the passes would do, they are looked at first, and
- * mapped when it does not, or when something comes later (manager/late.c).
+ * If a snapshot may hold all work of the passes, only their files are looked up first; they are mapped if
+ * there is no snapshot, or when an object comes later (manager/late.c).
  *
- * Nothing of the program is touched and no code of a pass runs here but its `idle`, so that a
- * refusal at any step leaves the program as it was.
+ * Nothing of the program is changed, and of a pass only `idle` runs, so a refusal at any step leaves the
+ * program unchanged.
  */
 #include "rimf/base/base.h"
 #include "loader/config/options.h"
@@ -47,7 +47,7 @@ static int map_passes(struct pipeline *p, const struct why *why)
         char *name = arena_copy(&p->arena, element.at, element.length);
         if (!name)
             return no_memory(why);
-        /* Found out before the same object is mapped twice. */
+        /* Checked before the same object is mapped twice. */
         for (size_t i = 0; i < p->n; i++)
             if (rimf_streq(p->passes[i].name, name))
                 return refuse_at(why, EINVAL, p->order->file, p->order->line,
@@ -61,8 +61,7 @@ static int map_passes(struct pipeline *p, const struct why *why)
     return 0;
 }
 
-/* Its options; and its library, or that it has nothing to do, which is all that a snapshot need hold
- * of it. */
+/* Checks its options; and finds its library, or that it is idle, which is all that a snapshot needs of it. */
 static int finish(struct pipeline *p, struct planned_pass *it, const struct why *why)
 {
     int error = options_finish(&p->arena, it->pass, it->path, &p->config, &it->settings,
@@ -88,7 +87,7 @@ static int finish_all(struct pipeline *p, const struct why *why)
     return error;
 }
 
-/* Unmaps passes that have nothing to do.  How many have. */
+/* Unmaps idle passes.  Returns the number of others. */
 static size_t unmap_idle(struct pipeline *p)
 {
     size_t left = 0;
@@ -108,7 +107,7 @@ static size_t unmap_idle(struct pipeline *p)
     return left;
 }
 
-/* The last one is why there is no pipeline, when there is none. */
+/* Reports why the passes are idle; the last one explains why there is no pipeline. */
 static void say_idle(const struct pipeline *p, const struct why *why)
 {
     for (size_t i = 0; i < p->n; i++)
@@ -126,8 +125,8 @@ static int is_planned(const struct pipeline *p, const char *name)
     return 0;
 }
 
-/* Sections of passes that are not in the pipeline are allowed, so that a pass can
- * be taken out for one run; but a misspelt section should not go unseen. */
+/* Sections of passes that are not in the pipeline are allowed, so that a pass can be removed for one run;
+ * but a misspelt section should be noticed. */
 static void note_unused(const struct pipeline *p)
 {
     const char *noted = NULL;
@@ -167,7 +166,7 @@ static struct pipeline *new_pipeline(const struct pipeline_query *q, struct aren
     return p->program ? p : NULL;
 }
 
-/* Maps all, and checks everything.  0, or negative errno and the sentence. */
+/* Maps all passes, and checks everything.  0, or negative errno and the sentence. */
 static int map_all(struct pipeline *p, const struct why *why)
 {
     int error = map_passes(p, why);
@@ -177,7 +176,7 @@ static int map_all(struct pipeline *p, const struct why *why)
     return error ? error : finish_all(p, why);
 }
 
-/* 1: there is a pipeline.  0: none is asked for. */
+/* Returns 1: there is a pipeline.  0: none is configured. */
 static int plan(const struct pipeline_query *q, struct arena *arena, struct pipeline **out,
                 const struct why *why)
 {
@@ -203,7 +202,7 @@ static int plan(const struct pipeline_query *q, struct arena *arena, struct pipe
     p->passes = arena_alloc(arena, count_names(order->raw) * sizeof(*p->passes));
     if (!p->passes)
         return no_memory(why);
-    p->arena = *arena; /* from here on the plan owns its memory */
+    p->arena = *arena; /* the plan owns its memory from here on */
     p->pass_path = env.pass_path;
     int error = pipeline_look(p, q) ? 0 : map_all(p, why);
     *arena = p->arena;
@@ -278,11 +277,11 @@ void pipeline_free(struct pipeline *p)
     if (!p)
         return;
     unmap(p);
-    struct arena arena = p->arena; /* it holds *p */
+    struct arena arena = p->arena; /* it contains *p */
     arena_free(&arena);
 }
 
-/* The i-th pass that brings a library. */
+/* The i-th pass with a library. */
 static const struct planned_pass *brings(const struct pipeline *p, size_t i)
 {
     for (size_t at = 0; at < p->n; at++)

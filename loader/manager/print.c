@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * loader/manager/print.c: a plan as text, in the form of the configuration, so
- * that it can be read back; what cannot be read back stands in comments.
+ * loader/manager/print.c: prints a plan in the form of the configuration, so that it can be parsed again;
+ * everything else is in comments.
  */
 #include "rimf/base/base.h"
 #include "loader/manager/private.h"

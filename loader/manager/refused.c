@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * loader/manager/refused.c: what is wrong with a configuration or a pipeline is said here, once: the
- * planner only returns the sentence, because mvld(1) asks it too.
+ * loader/manager/refused.c: reports an error in a configuration or a pipeline, once: the planner only
+ * returns the sentence, because mvld(1) also calls it.
  */
 #include "loader/loader.h"
 
@@ -10,7 +10,7 @@
 #include <errno.h>  /* numbers only */
 #include <signal.h> /* numbers only */
 
-/* Neither a pipe that nobody reads nor a file that is full (RLIMIT_FSIZE) ends a program for that. */
+/* A pipe without a reader, or a full file (RLIMIT_FSIZE), must not end a program because of this line. */
 void say_line(struct loader *l, const char *line, size_t n)
 {
     static const struct {
@@ -22,7 +22,7 @@ void say_line(struct loader *l, const char *line, size_t n)
     struct stat status;
 
     if (rimf_log_enabled(&l->log, MVLD_LOG_WARNING))
-        return; /* it stands among the lines of MVLD_DEBUG */
+        return; /* it is in the log of MVLD_DEBUG */
     if (l->started && !l->filtered.starting && (SYS3(l->sys, SYS_fstat, 2, &status, 0) || (status.st_mode & S_IFMT) == S_IFREG))
         return;
     for (size_t i = 0; i < RIMF_COUNT(signals); i++)
@@ -44,10 +44,9 @@ void say_error(void *loader, const char *why)
     say_line(loader, line, n);
 }
 
-/* As the host loader says what is wrong with LD_PRELOAD: the program runs, and who
- * configured it should know that it runs without what they asked for.  What a
- * sandbox forbids, or memory is too short for, goes to MVLD_DEBUG alone: nobody wrote
- * anything wrong. */
+/* Like the host loader's message about LD_PRELOAD: the program runs, and its administrator should know that
+ * it runs without the configured passes.  What a sandbox forbids, or a lack of memory, only goes to
+ * MVLD_DEBUG: the configuration is right. */
 void say_refused(struct loader *l)
 {
     char line[sizeof l->refusal + 64];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * loader/manager/refused.h: what is wrong with a configuration or a pipeline.
+ * loader/manager/refused.h: reports errors in a configuration or a pipeline.
  */
 #ifndef LOADER_REFUSED_H
 #define LOADER_REFUSED_H
@@ -9,15 +9,15 @@
 
 struct loader;
 
-/* A line on standard error, where no MVLD_DEBUG has it.  Once the program has run, not into a regular file: it may
- * have closed standard error, and have a file of its own there. */
+/* Writes a line to standard error, if no MVLD_DEBUG has it.  Once the program has run, not to a regular
+ * file: the program may have closed standard error, and opened a file of its own there. */
 void say_line(struct loader *, const char *line, size_t n);
 /* "ERROR: mvld: " and the sentence, likewise; `loader` is the struct. */
 void say_error(void *loader, const char *why);
 
-/* Says l->refusal on standard error. */
+/* Writes l->refusal to standard error. */
 void say_refused(struct loader *);
-/* Maps passes that were not mapped yet; when one is refused, none is left. */
+/* Maps passes that were not mapped yet; if one is refused, there is none. */
 void program_complete(struct loader *);
 
 #endif

@@ -2,10 +2,9 @@
  *
  * loader/manager/run.c: runs a plan.
  *
- * A pass that fails is reported, passes that require it are skipped with that
- * reason, the others and the program go on.  Only a broken image (found under
- * MVLD_DEBUG=verify) ends the pipeline: what later passes would read is not true.
- * Passes that ran still hear of objects that go, to forget them.
+ * A pass that fails is reported, and passes that require it are skipped; the others and the program
+ * continue.  Only a broken image (found under MVLD_DEBUG=verify) ends the pipeline, because later passes
+ * would read wrong data.  Passes that ran are still told of closed objects, to forget them.
  */
 #include "rimf/base/base.h"
 #include "loader/config/options.h"
@@ -44,7 +43,8 @@ static void set_context(struct planned_pass *it, struct mvld_image *image)
     };
 }
 
-/* 0, or negative errno with a sentence: a function of a pass that gives a number of another kind has failed. */
+/* Returns 0, or negative errno with a sentence: a function of a pass that returns any other number has
+ * failed. */
 static int result_of(const struct planned_pass *it, struct mvld_image *image, const char *function, int value)
 {
     if (value < 0 && !*rimf_api()->last_error(image))
@@ -86,8 +86,8 @@ static void crashed(void *pipeline, int signal, uintptr_t at)
     p->say(p->cookie, why);
 }
 
-/* Before a function of a pass is called.  Crashes are watched for until the event's last one has returned, as to begin
- * and to end it takes 13 system calls. */
+/* Called before a function of a pass.  Crashes are watched until the event's last function has returned,
+ * because starting and ending this takes 13 system calls. */
 static void enter(struct pipeline *p, struct planned_pass *it, struct mvld_image *image, enum rimf_stage stage)
 {
     if (p->watching && p->image != image) {
@@ -128,7 +128,7 @@ static void skip(struct pipeline *p, size_t i, const char *why, const char *name
              p->passes[i].name, why, name);
 }
 
-/* Whatever became of its other functions, or of passes that it requires. */
+/* Whether its stage `map` is called: independent of its other stages and of required passes. */
 static int looks_at_files(const struct planned_pass *it)
 {
     return it->pass && it->pass->map && it->status != PASS_IDLE;
@@ -154,6 +154,7 @@ int pipeline_map_file(struct pipeline *p, struct mvld_image *image, const struct
             continue;
         enter(p, it, image, RIMF_STAGE_MAP);
         error = result_of(it, image, "map", it->pass->map(&it->context, file));
+        rimf_file_close(image);
         if (error < 0)
             rimf_log(&p->log, MVLD_LOG_PASSES, "pass %s: refuses %s", it->name, file->name);
     }
@@ -183,7 +184,7 @@ void pipeline_relocate(struct pipeline *p, struct mvld_image *image,
     unwatch(p);
 }
 
-/* It stays one of those that are called for what comes by dlopen, if that is where it failed. */
+/* A pass that failed for a dlopen is still called for later ones. */
 static void fail_pass(struct pipeline *p, struct planned_pass *it, struct mvld_image *image, int error)
 {
     it->status = it->context.later ? it->status : PASS_FAILED;
@@ -191,7 +192,7 @@ static void fail_pass(struct pipeline *p, struct planned_pass *it, struct mvld_i
              it->context.later ? " for added objects" : "", -error, rimf_api()->last_error(image));
 }
 
-/* What became wanted by a pass could not be made. */
+/* An edit of a pass could not be made. */
 static void has_failed(void *pipeline, const struct mvld_context *ctx, int error)
 {
     struct pipeline *p = pipeline;
@@ -206,14 +207,17 @@ int pipeline_emit(struct pipeline *p, struct mvld_image *image)
     uint64_t began = now(p);
     int error;
 
+    if (!p->unemitted)
+        return 0;
+    p->unemitted = 0;
     rimf_image_set_failed(image, has_failed, p);
     error = rimf_image_emit(image);
     p->emission += now(p) - began;
     return error ? -ECANCELED : 0;
 }
 
-/* For the objects of the start, or of a dlopen.  What the pass declared is wanted from here on; of one that failed,
- * nothing. */
+/* Runs a pass for the objects of the start, or of a dlopen.  Its declared edits are wanted from here on, if
+ * it did not fail. */
 static int run_for(struct pipeline *p, size_t i, struct mvld_image *image,
                    const struct mvld_object *const *objects, size_t n, int later)
 {
@@ -221,6 +225,7 @@ static int run_for(struct pipeline *p, size_t i, struct mvld_image *image,
     int error = 0;
 
     enter(p, it, image, RIMF_STAGE_RUN);
+    p->unemitted = 1;
     it->context.later = later;
     rimf_image_set_failed(image, has_failed, p);
     if (it->pass->run)
@@ -254,7 +259,7 @@ static void run_one(struct pipeline *p, size_t i, struct mvld_image *image)
         rimf_log(&p->log, MVLD_LOG_PASSES, "pass %s: done", name);
 }
 
-/* 1 when the image is still what passes may rely on. */
+/* Returns 1 if passes can still rely on the image. */
 static int verify(struct pipeline *p, struct mvld_image *image, const char *after)
 {
     if (!rimf_log_enabled(&p->log, MVLD_LOG_VERIFY))
@@ -346,7 +351,7 @@ void pipeline_added(struct pipeline *p, struct mvld_image *image,
                     const struct mvld_object *const *objects, size_t n, size_t first, size_t end)
 {
     if (p->late && first < p->n && pipeline_map_late(p))
-        return; /* these objects stay as they are */
+        return; /* these objects are not changed */
     for (size_t i = first; i < end && i < p->n && !p->broken; i++) {
         struct planned_pass *it = &p->passes[i];
         if (it->status != PASS_RAN || !it->pass->run)
@@ -385,7 +390,7 @@ void pipeline_leave(struct pipeline *p, size_t n, const char *why)
     }
 }
 
-/* Of that stage's image. */
+/* For that stage's image. */
 static int knows_objects(const struct planned_pass *it, enum rimf_stage stage)
 {
     return stage == RIMF_STAGE_RELOCATE ? pipeline_changes_symbols(it)
@@ -395,7 +400,7 @@ static int knows_objects(const struct planned_pass *it, enum rimf_stage stage)
 void pipeline_removed(struct pipeline *p, struct mvld_image *image, enum rimf_stage stage,
                       const struct mvld_object *const *objects, size_t n)
 {
-    for (size_t i = p->n; i-- > 0;) { /* the last that came to know them forgets first */
+    for (size_t i = p->n; i-- > 0;) { /* the last pass forgets first */
         struct planned_pass *it = &p->passes[i];
         if (!knows_objects(it, stage) || !it->pass->removed)
             continue;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * loader/manager/snapshot.c: the part of a plan whose work a manifest holds.
+ * loader/manager/snapshot.c: the passes whose work a manifest holds.
  *
- * That is its first passes, as long as each says that its work is patches alone
- * (MVLD_PASS_FREEZES), or has nothing to do.  Later ones run in each process, over the applied code.
- * Where none of these has anything to do, there is no work to hold.
+ * These are the first passes, as long as each declares that its effects can be kept (MVLD_PASS_FREEZES), or
+ * is idle.  Later ones run in each process, on the applied code.  If all of them are idle, there is no work
+ * to hold.
  */
 #include "rimf/base/base.h"
 #include "loader/manager/private.h"
@@ -15,7 +15,7 @@ size_t pipeline_in_snapshot(const struct pipeline *p)
 
     while (n < p->n && (p->passes[n].flags & MVLD_PASS_FREEZES))
         idle += p->passes[n++].status == PASS_IDLE;
-    /* What symbols lead to would be the snapshot's, not the pass's. */
+    /* Symbols would get the snapshot's targets, not the pass's. */
     return idle < n && !pipeline_wants_symbols(p) ? n : 0;
 }
 
@@ -31,8 +31,7 @@ static uint64_t more_name(uint64_t so_far, const char *name)
     return more(so_far, name, rimf_strlen(name));
 }
 
-/* The first n as the configuration names them: a start that looks for its snapshot does not know yet in which
- * order they run. */
+/* The first n as configured: a start that looks for its snapshot does not know yet in which order they run. */
 static const struct planned_pass *said_at(const struct pipeline *p, size_t n, size_t *said)
 {
     for (; *said < p->n; ++*said)
@@ -42,8 +41,8 @@ static const struct planned_pass *said_at(const struct pipeline *p, size_t n, si
     return NULL;
 }
 
-/* The files of these passes and what they are told, as it is written: what it means, only they
- * know.  Where that was said is no matter.  And who comes behind them, when one of them looks. */
+/* Hashes the files of these passes and their options as written, because only the passes know their
+ * meaning; not where they were written.  Also the names of later passes if one of them looks at those. */
 uint64_t pipeline_fingerprint(const struct pipeline *p, size_t n)
 {
     const struct planned_pass *it;
@@ -65,7 +64,7 @@ uint64_t pipeline_fingerprint(const struct pipeline *p, size_t n)
     return hash;
 }
 
-/* As its options say. */
+/* By its options. */
 static void add_reads(const struct pipeline *p, const struct planned_pass *it, struct rimf_start *start)
 {
     struct rimf_read read;
@@ -76,7 +75,7 @@ static void add_reads(const struct pipeline *p, const struct planned_pass *it, s
 
         while (o->name && !(o->type == MVLD_OPTION_FILE && rimf_streq(o->name, setting->name)))
             o++;
-        /* Who may not look at a file cannot read it either: then the pass says so. */
+        /* A file that may not be looked at cannot be read either: then the pass reports it. */
         read.path = setting->text;
         if (o->name && read.path && *read.path && manifest_read_of(p->sys, read.path, &read.file) &&
             start->n_reads++ < MANIFEST_READS_MAX)

@@ -1,34 +1,31 @@
 /* SPDX-License-Identifier: MIT
  *
- * loader/place/draw.c: distances between the objects in the arena, which are drawn.
+ * loader/place/draw.c: random distances between the objects in the arena.
  *
- * Near means that one leaked address tells the others, unless their distances are a secret.
- * So the first object (the host loader) lies some way below the arena's end, and each that
- * follows above or below all that are there, some pages from them:
+ * Objects near each other reveal each other's addresses, unless their distances are secret.  So the
+ * first object (the host loader) is some way below the arena's end, and each further one above or
+ * below all others, some pages from them:
  *
  *     start  …      libm   gap   ld.so   gap   libc      slack      end
  *                   third        first         second
  *
- * All of it follows from one number, `layout_seed`, and from the lengths in the order of mapping, and
- * nothing from how large the arena is, which may differ from start to start: so who has the number
- * comes to the same distances.  A snapshot holds those of the process that made it, so it
- * tells the number, and starts from it ask nobody.
+ * Everything follows from one number, `layout_seed`, and from the lengths in the order of mapping,
+ * and does not depend on the arena's size, which may differ from start to start.  So the number
+ * determines the distances.  A snapshot holds the number of the process that made it, and starts
+ * from it need no random numbers.
  *
- * Only who may make a snapshot draws, and who starts from one has its distances.  All others pack: their objects
- * lie side by side in the order of mapping, below the arena's end, because ready code (rimf/store/manifest.h)
- * fits where distances are the same for all.  It is written beside a snapshot, and so of each object it is
- * known how much closer (`layout_shift`) to the end it would lie if nothing were drawn.
+ * A process that starts from a snapshot uses its distances; all others draw.
  *
- * Gaps cost page tables, one each 2 MiB that something lies in: hence no more than 128 pages.  The slack
- * costs nothing, there is nothing around it.
+ * Gaps cost page tables, one for each 2 MiB in use: hence at most 128 pages.  The slack costs
+ * nothing, because nothing is around it.
  *
- * Where the kernel draws no addresses (setarch -R, gdb), we draw none either.
+ * If the kernel does not randomise addresses (setarch -R, gdb), we do not either.
  */
 #include "loader/loader.h"
 
 #define GAPS 128u /* 0 to 127 pages */
 
-/* The path of the program is what the kernel puts on the stack first, at its very top. */
+/* The kernel writes the program's path to the stack first, at its very top. */
 #define STACK_TOP 0x7ffffffff000ul
 
 int place_is_random(const struct loader *l)
@@ -46,7 +43,7 @@ int place_random(const struct loader *l, uint64_t *out)
 
 /* ---- where ------------------------------------------------------------------------------- */
 
-/* The same for each draw, and all bits of it depend on all of the number. */
+/* Deterministic for each draw; every bit depends on the whole number. */
 static uint64_t draw(const struct arena *arena, uint64_t n)
 {
     uint64_t x = arena->layout_seed + n * 0x9e3779b97f4a7c15u; /* splitmix64 */
@@ -59,8 +56,6 @@ static uint64_t draw(const struct arena *arena, uint64_t n)
 void place_loosen(struct arena *arena)
 {
     arena->taken = 0;
-    arena->layout_shift = 0;
-    arena->packed = arena->end;
     if (arena->layout_seed)
         arena->next = arena->end - draw(arena, 0) % (arena->slack / RIMF_PAGE) * RIMF_PAGE;
     else
@@ -68,8 +63,8 @@ void place_loosen(struct arena *arena)
     arena->above = arena->next;
 }
 
-/* The place for the next object, or 0.  At the bottom it starts again at the top: objects that
- * were closed have left holes there. */
+/* The address for the next object, or 0.  At the bottom of the arena it continues at the top, where
+ * closed objects have left holes. */
 uintptr_t place_take(struct arena *arena, size_t length)
 {
     uint64_t random = arena->layout_seed ? draw(arena, ++arena->taken) : 0;
@@ -89,12 +84,6 @@ uintptr_t place_take(struct arena *arena, size_t length)
         arena->next -= gap;
     arena->next -= length;
     return arena->next;
-}
-
-void place_taken(struct arena *arena, uintptr_t at, size_t length)
-{
-    arena->packed -= rimf_page_up(length);
-    arena->layout_shift = arena->layout_seed ? arena->packed - at : 0;
 }
 
 void place_keep(struct arena *arena, uintptr_t at, size_t length)

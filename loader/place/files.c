@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * loader/place/files.c: which file each object was mapped from.
+ * loader/place/files.c: records the file of each mapped object.
  *
- * What is known of a file ahead of time (its analysis, its code in a snapshot) holds for
- * that very file, and a path does not tell: a library may be replaced between its
- * mapping and our question.  The descriptor that it is mapped from does tell, and
- * place.c sees it go by.  The kernel mapped the executable: /proc/self/exe is that
- * file whatever its path says by now.
+ * Stored knowledge about a file (its analysis, its code in a snapshot) is valid for that very file,
+ * and a path does not identify it: a library may be replaced after it was mapped.  The descriptor
+ * that it is mapped from does, and place.c sees it.  The kernel mapped the executable:
+ * /proc/self/exe is that file, whatever its path names now.
  */
 #include "loader/loader.h"
 
@@ -30,8 +29,8 @@ static struct mapped_file *room_for_one(struct loader *l)
     return &files->at[files->n++];
 }
 
-/* What lies in [start, end), where something else was mapped now, is gone.  So a program that
- * opens and closes libraries for ever has as many notes as places for them. */
+/* Forgets what was mapped in [start, end), because something else was mapped there.  So a program
+ * that opens and closes libraries for ever has no more notes than addresses for them. */
 static void forget_covered(struct files *files, uintptr_t start, uintptr_t end)
 {
     size_t kept = 0;
@@ -42,8 +41,8 @@ static void forget_covered(struct files *files, uintptr_t start, uintptr_t end)
     files->n = kept;
 }
 
-/* `failed`: the kernel did not tell.  That is noted as well, because the address may
- * have been another object's. */
+/* `failed`: the kernel did not tell.  This is noted, too, because the address may have been another
+ * object's. */
 static void note(struct loader *l, uintptr_t start, size_t length, const struct stat *st,
                  long failed)
 {
@@ -51,13 +50,12 @@ static void note(struct loader *l, uintptr_t start, size_t length, const struct 
 
     forget_covered(&l->files, start, start + length);
     file = room_for_one(l);
-    if (!file) { /* rather nothing than what is out of date */
+    if (!file) { /* better no note than an outdated one */
         l->files.wanted = 0;
         l->files.n = 0;
         return;
     }
-    *file = (struct mapped_file){.start = start, .end = start + length, .known = !failed,
-                                 .layout_shift = l->arena.layout_shift};
+    *file = (struct mapped_file){.start = start, .end = start + length, .known = !failed};
     if (!failed)
         file_id_of(&file->identity, st);
 }
@@ -94,39 +92,23 @@ static void note_executable(struct loader *l)
              SYS6(l->sys, SYS_newfstatat, AT_FDCWD, "/proc/self/exe", &st, 0, 0, 0));
 }
 
-/* Before anything is mapped. */
+/* Called before anything is mapped. */
 void files_start(struct loader *l)
 {
     l->files.wanted = (pipeline_flags(l->pipeline) & MVLD_PASS_ANALYSIS) != 0;
-    l->files.segmented = l->direct; /* if the executable is at fixed addresses */
+    l->files.segmented = l->direct; /* if the executable is at a fixed address */
     if (l->files.wanted && !l->direct && l->block.phdr && l->block.phnum)
         note_executable(l);
 }
 
-/* The newest mapping counts. */
-static const struct mapped_file *file_mapped_at(const struct loader *l, uintptr_t address)
+/* The identity of the file that was mapped at `address`, or NULL.  The newest mapping is valid. */
+const struct file_id *files_identity(const struct loader *l, uintptr_t address)
 {
     for (size_t i = l->files.n; i-- > 0;) {
         const struct mapped_file *file = &l->files.at[i];
 
         if (address >= file->start && address < file->end)
-            return file;
+            return file->known ? &file->identity : NULL;
     }
     return NULL;
-}
-
-/* Of the file that was mapped at `address`, or NULL. */
-const struct file_id *files_identity(const struct loader *l, uintptr_t address)
-{
-    const struct mapped_file *file = file_mapped_at(l, address);
-
-    return file && file->known ? &file->identity : NULL;
-}
-
-/* How much further behind it would lie if no distances were drawn. */
-uintptr_t files_layout_shift(const struct loader *l, uintptr_t address)
-{
-    const struct mapped_file *file = l->arena.layout_seed ? file_mapped_at(l, address) : NULL;
-
-    return file ? file->layout_shift : 0;
 }

@@ -1,22 +1,21 @@
 /* SPDX-License-Identifier: MIT
  *
- * loader/place/place.c: libraries near the executable.
+ * loader/place/place.c: maps libraries near the executable.
  *
- * A direct call reaches 2 GiB, and the kernel puts a PIE and its libraries
- * further apart than that.  The executable stays (a debugger has set its
- * breakpoints there); libraries come to it, side by side in an arena (place/draw.c tells
- * where in it):
+ * A direct call reaches 2 GiB, but the kernel maps a PIE and its libraries further apart.  The
+ * executable stays (a debugger has set its breakpoints there).  Libraries are mapped side by side
+ * in an arena near it (place/draw.c has the distances):
  *
  *   PIE        … | arena, 1 GiB |  16 MiB  | executable | heap → …
- *   non-PIE    executable | arena | heap → …      when the gap is large enough
+ *   non-PIE    executable | arena | heap → …      if the gap is large enough
  *              executable | heap → … | arena at about 1.5 GiB
- *   direct     wherever the kernel finds 1 GiB with 64 above it: the host loader
- *              maps the executable itself, into the same arena; what the kernel
- *              places comes as high as it fits, and shall not come into the arena
+ *   direct     1 GiB that the kernel finds with 64 GiB above it: the host loader maps the
+ *              executable itself, into the same arena; the kernel's own choices start as high as
+ *              possible, and shall not reach the arena
  *
- * The arena reserves nothing: each object is asked for with MAP_FIXED_NOREPLACE,
- * and when its place is taken or refused the kernel chooses as ever.  The arena
- * moves with the executable, whose address the kernel draws; at 1.5 GiB we draw, and inside it.
+ * The arena reserves nothing: each object is mapped with MAP_FIXED_NOREPLACE, and if that fails the
+ * kernel chooses.  The arena moves with the executable, whose address is random.  At 1.5 GiB, and
+ * inside the arena, we draw random addresses.
  */
 #include "loader/loader.h"
 
@@ -28,22 +27,23 @@
 
 #define MIB (1ul << 20)
 #define ARENA (1024 * MIB)
-#define BESIDE_PIE (16 * MIB)     /* what lies between the arena and a PIE */
-#define ABOVE_DIRECT (65536 * MIB) /* stacks of 8000 threads; address space alone, and only for a moment */
+#define BESIDE_PIE (16 * MIB)     /* between the arena and a PIE */
+#define ABOVE_DIRECT (65536 * MIB) /* stacks of 8000 threads; addresses only, and only for a moment */
 #define LOW_END (2048 * MIB)      /* absolute addresses of non-PIE code end here */
-#define ROOM (512 * MIB)          /* at least; what is left of 1 GiB is drawn */
-#define SPACIOUS (256 * MIB)      /* more for libconcat.so.1, which takes 320; clang's take 180 */
-#define SLACK (ARENA / 8)         /* of this the first object's distance to the end is drawn */
+#define ROOM (512 * MIB)          /* at least; the rest of 1 GiB is randomness */
+#define SPACIOUS (256 * MIB)      /* more for libconcat.so.1, which takes 320 MiB; clang's libraries
+                                   * take 180 */
+#define SLACK (ARENA / 8)         /* bound of the random distance of the first object to the end */
 #define SLACK_LOW (ROOM / 8)
 #define TRIES 64
 
-/* dl-map-segments.h maps an object with this flag and nothing else with it. */
+/* dl-map-segments.h maps an object, and nothing else, with this flag. */
 #ifndef MAP_DENYWRITE
 #define MAP_DENYWRITE 0x800
 #endif
 
-/* 0: the kernel gives nothing, and a place that everybody knows is worse than none; but where it
- * draws none either (setarch -R), that is wanted. */
+/* 0: the kernel has no random numbers, and a known address is worse than none.  If it does not
+ * randomise addresses either (setarch -R), a known address is wanted. */
 static int draw(struct loader *l, size_t pages, uintptr_t *out)
 {
     uint64_t random = 0;
@@ -54,7 +54,7 @@ static int draw(struct loader *l, size_t pages, uintptr_t *out)
     return 1;
 }
 
-/* What the segments are to be aligned to. */
+/* The alignment of the segments. */
 static uint64_t alignment(const Elf64_Phdr *ph, size_t n)
 {
     uint64_t most = RIMF_PAGE;
@@ -77,8 +77,8 @@ static uintptr_t executable_end(const struct block *block)
     return rimf_page_up(end);
 }
 
-/* Of the kernel's drawing half lead to either case; with more room a quarter and three quarters, into
- * half as many places each (SECURITY.md). */
+/* Half of the kernel's random addresses lead to either case; with more space a quarter and three
+ * quarters, with half as many addresses each (SECURITY.md). */
 void place_near_low(struct loader *l, int spacious)
 {
     uintptr_t end = executable_end(&l->block);
@@ -98,9 +98,9 @@ void place_near_low(struct loader *l, int spacious)
     }
 }
 
-/* Each library is at the same place modulo 2 MiB in all processes, so that the huge pages of a
- * snapshot can be mapped.  Below a PIE it is where the kernel puts that, or the distance
- * between the two would be another one each time. */
+/* Gives each library the same address modulo 2 MiB in all processes, so that a snapshot's huge
+ * pages can be mapped.  Below a PIE the address depends on where the kernel mapped that, otherwise
+ * the distance between them would vary. */
 static void on_huge_page(struct loader *l)
 {
     uintptr_t end = l->arena.end & -(2 * MIB);
@@ -114,7 +114,7 @@ static void on_huge_page(struct loader *l)
     }
 }
 
-/* A PIE's alignment is the kernel's since Linux 5.10; so is that of a large room since 6.7. */
+/* The kernel aligns a PIE since Linux 5.10, and a large mapping since 6.7. */
 static uintptr_t grain_of(const struct loader *l)
 {
     uintptr_t grain = RIMF_PAGE;
@@ -127,8 +127,8 @@ static uintptr_t grain_of(const struct loader *l)
     return l->arena.end % grain ? RIMF_PAGE : grain;
 }
 
-/* Where nothing is and the kernel, which goes downwards, does not come soon.  Where the program may
- * not have so much address space (RLIMIT_AS), some room above. */
+/* A free range that the kernel, which goes downwards, does not soon reach.  If address space is
+ * limited (RLIMIT_AS), there is less space above. */
 static void near_direct(struct loader *l)
 {
     static const size_t above[] = {ABOVE_DIRECT, BESIDE_PIE};
@@ -151,7 +151,7 @@ void place_plan(struct loader *l)
 {
     const char *wanted = l->pipeline ? pipeline_setting(l->pipeline, "placement") : "as-is";
 
-    /* Near costs randomness (SECURITY.md); with raised rights only root may spend it. */
+    /* `near` costs randomness (SECURITY.md); with raised rights only root may choose it. */
     if (!wanted && l->block.secure)
         wanted = "as-is";
     if (wanted && !rimf_streq(wanted, "near") && !rimf_streq(wanted, "huge")) {
@@ -185,8 +185,8 @@ void place_plan(struct loader *l)
         rimf_log(&l->log, MVLD_LOG_WARNING, "placement: as-is: no room near the executable");
 }
 
-/* Passes that were not mapped when places were planned could have been any: now they are known, and
- * without one that takes much space there are more places to draw from. */
+/* When addresses were planned, passes that were not mapped yet could have been any.  Now they are
+ * known, and without one that takes much space there are more addresses to draw from. */
 void place_finish(struct loader *l)
 {
     if (!l->arena.spacious || pipeline_flags(l->pipeline) & MVLD_PASS_MOVES)
@@ -195,7 +195,7 @@ void place_finish(struct loader *l)
     place_plan(l);
 }
 
-/* It is aligned to more than the arena (by glibc since 2.35). */
+/* The object has a larger alignment than the arena (which glibc obeys since 2.35). */
 static int varies(const struct loader *l, const struct mvld_object *object)
 {
     uint64_t aligned = object->phdr ? alignment(object->phdr, object->phnum) : 0;
@@ -232,7 +232,7 @@ long place_map(struct loader *l, const struct mmap_call *c, uintptr_t first)
     return -EEXIST;
 }
 
-/* No object, and not counted as one (place_taken). */
+/* Not an object. */
 long place_room(void *loader, size_t size)
 {
     const struct mmap_call c = {.length = size, .prot = PROT_READ | PROT_WRITE,

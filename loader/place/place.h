@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * loader/place/place.h: where libraries go, at what distances from each other, and which file
- * each came from.
+ * loader/place/place.h: addresses of libraries, their distances, and the file of each.
  */
 #ifndef LOADER_PLACE_H
 #define LOADER_PLACE_H
@@ -14,39 +13,37 @@ struct loader;
 /* ---- place.c ----------------------------------------------------------------------------- */
 
 struct arena {
-    uintptr_t start, end; /* end 0: objects stay where the kernel puts them */
-    uintptr_t next;       /* the lowest object begins here */
-    uintptr_t above;      /* and the highest ends here */
+    uintptr_t start, end; /* end 0: the kernel chooses addresses */
+    uintptr_t next;       /* start of the lowest object */
+    uintptr_t above;      /* end of the highest object */
     uintptr_t grain;      /* `end` is a multiple of it in every process of the program */
     uintptr_t slack;      /* the first object ends less than this below `end` */
-    uint64_t layout_seed;       /* distances follow from it; 0: there are none between objects */
-    uint64_t taken;       /* so many places were asked for */
-    uintptr_t packed;     /* if nothing were drawn, the lowest object would begin here, */
-    uintptr_t layout_shift;     /* and the newest so much behind where it does */
-    int spacious;         /* it was planned for a pass that takes much space (place_near_low) */
+    uint64_t layout_seed;       /* determines distances; 0: no gaps between objects */
+    uint64_t taken;       /* number of addresses drawn so far */
+    int spacious;         /* planned for a pass that takes much space (place_near_low) */
 };
 
 void place_plan(struct loader *);
-void place_near_low(struct loader *, int spacious); /* of it, for tests */
-void place_finish(struct loader *); /* it is known which passes there are */
-/* Tells the image of all objects that lie elsewhere in the arena each time. */
+void place_near_low(struct loader *, int spacious); /* a part of place_plan, for tests */
+void place_finish(struct loader *); /* called when all passes are known */
+/* Marks in the image all objects whose address in the arena varies. */
 void place_set_unplaced(const struct loader *);
-/* Memory within reach of what lies near the program, or negative errno; for the image. */
+/* Maps memory within reach of objects near the program, or returns negative errno; for the image. */
 long place_room(void *loader, size_t size);
 struct mmap_call {
     uintptr_t address, length, prot, flags, fd, offset;
-}; /* behind it, from entry.S: the caller's %rbx, %r12 to %r15, %rbp, and its stack */
-/* Such a mapping, at a place in the arena, `first` (or 0) before any other; or an error. */
+}; /* then, from start/entry.S: the caller's %rbx, %r12 to %r15, %rbp, and its stack */
+/* Makes such a mapping in the arena, preferably at `first` (if not 0); returns its address or an
+ * error. */
 long place_map(struct loader *, const struct mmap_call *, uintptr_t first);
 
 /* ---- draw.c ------------------------------------------------------------------------------ */
 
 int place_is_random(const struct loader *); /* 1: the kernel draws addresses */
-int place_random(const struct loader *, uint64_t *out); /* 0: it gives nothing */
-void place_loosen(struct arena *); /* nothing lies in it yet */
+int place_random(const struct loader *, uint64_t *out); /* 0: none available */
+void place_loosen(struct arena *); /* nothing is mapped in it yet */
 uintptr_t place_take(struct arena *, size_t length);
-void place_taken(struct arena *, uintptr_t at, size_t length); /* something lies there now */
-/* Nothing shall be put there. */
+/* Excludes this range. */
 void place_keep(struct arena *, uintptr_t at, size_t length);
 
 /* ---- files.c ----------------------------------------------------------------------------- */
@@ -55,15 +52,14 @@ void place_keep(struct arena *, uintptr_t at, size_t length);
 
 struct mapped_file {
     uintptr_t start, end;
-    int known; /* the identity is */
-    uintptr_t layout_shift; /* struct arena */
+    int known; /* the identity is known */
     struct file_id identity;
 };
 
 struct files {
-    int wanted;    /* a pass of the pipeline asks */
-    int reserved;  /* the newest object got address space, and no file yet */
-    int segmented; /* it comes segment by segment */
+    int wanted;    /* a pass of the pipeline needs it */
+    int reserved;  /* the newest object has a reservation, and no file yet */
+    int segmented; /* it is mapped segment by segment */
     struct mapped_file *at;
     size_t n, room;
 };
@@ -71,6 +67,5 @@ struct files {
 void files_start(struct loader *);
 void files_note(struct loader *, uintptr_t start, size_t length, int fd);
 const struct file_id *files_identity(const struct loader *, uintptr_t address);
-uintptr_t files_layout_shift(const struct loader *, uintptr_t address);
 
 #endif

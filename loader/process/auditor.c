@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * loader/process/auditor.c: who watches calls on their way through PLT and GOT, so that they must
- * keep it.
+ * loader/process/auditor.c: finds auditors and profilers that count calls in PLT and GOT, so that
+ * calls must go through these.
  */
 #include "loader/loader.h"
 
-/* The sentence for a variable of the host loader's that lets somebody see calls pass
- * through the PLT, or changes how slots are bound; or NULL. */
+/* The sentence for a variable of the host loader that lets an auditor see calls in the PLT, or
+ * changes how slots are bound; or NULL. */
 const char *auditor_of(const char *setting)
 {
     static const struct {
@@ -27,8 +27,8 @@ const char *auditor_of(const char *setting)
     return NULL;
 }
 
-/* The request RUNNING_ON_VALGRIND (0x1001) of valgrind.h.  To a CPU these instructions do
- * nothing: %rdi is turned by 128 bits. */
+/* The request RUNNING_ON_VALGRIND (0x1001) of valgrind.h.  On a CPU these instructions have no
+ * effect: %rdi is rotated by 128 bits. */
 static int under_valgrind(void)
 {
     volatile uint64_t request[6] = {0x1001};
@@ -43,7 +43,7 @@ static int under_valgrind(void)
     return answer != 0;
 }
 
-/* Before anything is decided that a watcher would miss. */
+/* Called before any decision that an auditor would miss. */
 void auditor_look(struct loader *l)
 {
     if (!l->knobs.watcher && under_valgrind())

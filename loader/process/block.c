@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: MIT
  *
- * loader/process/block.c: argc, argv, envp and auxv as the kernel left them, and an
- * LD_PRELOAD entry that comes and goes without a trace.
+ * loader/process/block.c: argc, argv, envp and auxv as the kernel wrote them, and an LD_PRELOAD
+ * entry that is inserted and removed again.
  *
- * Programs walk from envp over its NULL to auxv, and both libc and the host
- * loader have remembered the addresses of both by the time that our entry goes.
- * So auxv never moves, and an auxv seen from either side must be a good one:
+ * Programs walk from envp over its NULL to auxv, and both libc and the host loader have stored the
+ * addresses of both by the time that our entry is removed.  So auxv never moves, and both before
+ * and after the removal it must be a valid one:
  *
  *   before      argc argv NULL  A B NULL                  auxv
  *   injected    argc argv NULL  A B LD_PRELOAD= ""  NULL  auxv   (sp 16 lower)
  *   restored    argc argv NULL  A B NULL  AT_IGNORE 0     auxv
  *
- * Two words keep the stack's alignment, and after the restoration they are one
- * auxv entry that says "ignore me".  When the user has an LD_PRELOAD of his own,
- * ours (which contains his, first) takes its place and nothing moves.  The
- * strings that /proc/self/environ shows are the kernel's and stay untouched.
+ * Two words preserve the stack's alignment, and after the removal they are one AT_IGNORE entry of
+ * auxv.  If the user has an LD_PRELOAD, ours (which begins with the user's) replaces it and nothing
+ * moves.  The strings that /proc/self/environ shows are not changed.
  */
 #include "loader/loader.h"
 
@@ -71,9 +70,9 @@ void block_inject(struct block *block, struct injection *injection, char *preloa
     block->envc += BLOCK_MOVES;
 }
 
-/* In direct mode the host loader has moved argv, envp and auxv down over its own
- * options and corrected argc (glibc 2.35 and later), or will move argc up later
- * (earlier ones): argc at the old place leads to envp in both cases. */
+/* In direct mode the host loader has moved argv, envp and auxv down over its own options and
+ * corrected argc (glibc 2.35 and later), or will move argc up later (earlier ones).  In both cases
+ * argc at the old address is followed by envp. */
 int block_restore(const struct block *block, struct injection *injection)
 {
     char **envp = (char **)(block->sp + 1 + *block->sp + 1);
@@ -89,7 +88,7 @@ int block_restore(const struct block *block, struct injection *injection)
             e[0] = NULL;
             ((Elf64_auxv_t *)(e + 1))->a_type = AT_IGNORE;
             ((Elf64_auxv_t *)(e + 1))->a_un.a_val = 0;
-        } else { /* somebody added to the environment: close the gap as unsetenv does */
+        } else { /* the environment has grown: close the gap as unsetenv does */
             char **to = e;
 
             for (char **from = e + 1; *from; from++)
@@ -104,9 +103,9 @@ int block_restore(const struct block *block, struct injection *injection)
     return found;
 }
 
-/* Takes out the variables NAME and NAME_*.  A program with raised rights must not hand
- * ours to a child that no longer looks raised: glibc does the same with its own.  Nobody
- * has looked at the block yet, so auxv simply follows. */
+/* Removes the variables NAME and NAME_*.  A program with raised rights must not pass ours to a
+ * child that no longer looks raised: glibc does the same with its own.  Nobody has read the block
+ * yet, so auxv simply moves along. */
 void block_scrub(struct block *block, const char *name)
 {
     char **to = block->envp;

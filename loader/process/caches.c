@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * loader/process/caches.c: the caches of the user whose process this is (rimf/base/cache.h has the
- * rules).  Under AT_SECURE there is no user, only root.
+ * loader/process/caches.c: the caches of this process's user (rimf/base/cache.h has the rules).
+ * Under AT_SECURE there is only root's.
  */
 #include "loader/loader.h"
 
@@ -16,7 +16,7 @@
 #define LOCK_PATH_MAX 1024
 #define FOLDER_MAX 1024
 
-/* Of the environment as it is now: in direct mode the host loader has moved it. */
+/* Reads the present environment: in direct mode the host loader has moved it. */
 static const char *variable(const struct loader *l, const char *name)
 {
     const char *value = NULL, *rest;
@@ -29,19 +29,19 @@ static const char *variable(const struct loader *l, const char *name)
     return value;
 }
 
-/* Whose files are taken, besides root's: those of who started the program. */
+/* The user whose files are trusted besides root's: the user who started the program. */
 uint32_t caches_user(const struct loader *l)
 {
     return l->block.secure ? 0 : l->block.user;
 }
 
-/* 1 when what this process leaves goes to the user's folder, else it goes to root's. */
+/* Returns 1 if this process writes to the user's folder, 0 if to root's. */
 int caches_own(const struct loader *l)
 {
     return cache_is_own(caches_user(l), l->block.secure ? NULL : variable(l, "XDG_CACHE_HOME="));
 }
 
-/* 0 or -ENOENT: nobody else can change where the path leads. */
+/* 0 or -ENOENT: nobody else can change the path. */
 static int look(const struct loader *l, const char *path, uint32_t user)
 {
     const char *why;
@@ -54,8 +54,8 @@ static int look(const struct loader *l, const char *path, uint32_t user)
     return error;
 }
 
-/* The path of the folder around WHAT is gone along once, and then WHAT alone is looked at: a start
- * asks for some of them. */
+/* The path of the folder that contains WHAT is checked once, and then only WHAT: a start asks for
+ * several. */
 int caches_steered(struct loader *l, const char *path)
 {
     size_t around = (size_t)(rimf_strrchr(path, '/') - path);
@@ -115,7 +115,7 @@ long caches_lock(const struct loader *l, const char *snapshot, uint32_t user, in
     *why = "the name of the cache is too long";
     if (!caches_beside(snapshot, CACHE_LOCK, path, sizeof path))
         return -ENAMETOOLONG;
-    cache_make_folders(l->sys, path, 2); /* errors show next */
+    cache_make_folders(l->sys, path, 2); /* errors appear in the next call */
     return cache_lock(l->sys, AT_FDCWD, path, user, wait, why);
 }
 

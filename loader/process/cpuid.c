@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: MIT
  *
- * loader/process/cpuid.c: answers to what the host loader asks cpuid.
+ * loader/process/cpuid.c: answers the host loader's cpuid instructions.
  *
- * On the machine itself a cpuid is nothing; in a virtual one each goes to the hypervisor, for some
- * microseconds, and glibc executes 40 at a start.  The stubs of entry.S, to which jumps lead from
- * the places that the build knows (known_sites.py), ask here.  Two kinds of answers are given again:
+ * On bare metal a cpuid is cheap.  In a virtual machine each goes to the hypervisor, for some
+ * microseconds, and glibc executes 40 at a start.  The build knows them (known_sites.py); jumps
+ * from them go to stubs of host/entry.S, which call this file.  Two kinds of answers are reused:
  *
- *   - of this process: to the questions for the highest extended leaf, for the caches of the first and
- *     second level, and for a cache by its number, which glibc repeats a dozen times.  Their
- *     answers change neither with time nor with what was asked before.  Where the CPUs of a machine
- *     differ in them, it is chance under the host loader, too, on which of them each is answered.
- *   - of an earlier process, where the record fits that it left (rimf/base/cpu.h).  What was asked to
- *     find that out is given, too.
+ *   - of this process: the highest extended leaf, the caches of the first and second level, and a
+ *     cache by its number, which glibc queries a dozen times.  These answers depend neither on time
+ *     nor on earlier queries.  If the CPUs of a machine differ in them, the answer is also random
+ *     under the host loader.
+ *   - of an earlier process, if its record (rimf/base/cpu.h) fits.  The answers to the queries that
+ *     check this are reused, too.
  *
- * Everything else goes to the CPU.  A record is looked for beside the snapshot with which a program
- * starts; else in root's cache and, where there is no snapshot, in the user's.  Programs without a pipeline
- * do not look: whose a file is cannot be asked with calls that the host loader makes.  It is no part
- * of the snapshot, because it is of the machine: all programs share it, also those that have no
- * snapshot, and a snapshot need not be made anew where the machine is another one.  The price is opening a
- * file, 5 us.  Who writes a snapshot leaves a record where there is none that fits; and who may write one, but
- * starts from the one that is there, renews a record that does not fit.
+ * Everything else goes to the CPU.  A record is looked for beside the snapshot from which a program
+ * starts; without a snapshot in root's cache, then in the user's.  Programs without a pipeline do
+ * not look, because the host loader's calls do not suffice to check a file's owner.  The record is
+ * not part of the snapshot, because it belongs to the machine: all programs share it, also those
+ * without a snapshot, and a snapshot remains valid on another machine.  The price is opening a
+ * file, 5 us.  A process that writes a snapshot also writes a record if none fits; one that may
+ * write a snapshot, but starts from an existing one, renews a record that does not fit.
  */
 #include "loader/loader.h"
 
@@ -28,7 +28,7 @@
 #include <errno.h> /* numbers only */
 #include <fcntl.h> /* numbers only */
 
-#define FILE_MAX 1024 /* of its path */
+#define FILE_MAX 1024 /* bytes of its path */
 
 static int is_asked_again(uint32_t leaf)
 {
@@ -90,7 +90,7 @@ static size_t beside(const char *snapshot, char *to)
     return caches_beside(snapshot, CPU_FILE, to, FILE_MAX);
 }
 
-/* Its size; or negative errno, and *why. */
+/* Reads the record; returns its size, or negative errno and *why. */
 static long read_record(const struct loader *l, const char *path, uint32_t user,
                         struct cpu_record *record, const char **why)
 {
@@ -108,7 +108,7 @@ static long read_record(const struct loader *l, const char *path, uint32_t user,
     return cpu_record_check(record, (size_t)size, why) ? -EINVAL : size;
 }
 
-/* 1 when there is one, whether it fits or not. */
+/* Returns 1 if there is one, whether it fits or not. */
 static int take_record(struct loader *l, const char *path, uint32_t user)
 {
     struct cpu_answers *known = &l->cpuid;
@@ -158,7 +158,7 @@ void cpuid_find(struct loader *l)
         take_users(l);
 }
 
-/* Written aside and renamed, as every file of a cache, by who holds its lock. */
+/* Written under another name and renamed, like every file of a cache, by the holder of its lock. */
 static int write_record(const struct loader *l, const char *path, const struct cpu_record *record,
                         size_t size)
 {
@@ -166,7 +166,7 @@ static int write_record(const struct loader *l, const char *path, const struct c
     long fd, error;
 
     rimf_format(new, sizeof new, "%s" CACHE_UNFINISHED, path);
-    SYS3(l->sys, SYS_unlinkat, AT_FDCWD, new, 0); /* of one that was killed */
+    SYS3(l->sys, SYS_unlinkat, AT_FDCWD, new, 0); /* the rest of a killed one */
     fd = sys_openat(l->sys, new, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
     if (sys_failed(fd))
         return (int)fd;
@@ -207,7 +207,7 @@ void cpuid_keep(struct loader *l, const char *snapshot, uint32_t user)
         rimf_log(&l->log, MVLD_LOG_FILES, "cpuid: %s: written, %zu bytes", path, size);
 }
 
-/* What cannot be renewed is not tried by each start: once in a minute, as snapshots are made. */
+/* To avoid a futile attempt at each start, tries once a minute, as for snapshots. */
 void cpuid_renew(struct loader *l, const char *snapshot, uint32_t user)
 {
     char path[FILE_MAX];

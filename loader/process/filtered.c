@@ -1,25 +1,24 @@
 /* SPDX-License-Identifier: MIT
  *
- * loader/process/filtered.c: a filter of system calls (seccomp) is in force.
+ * loader/process/filtered.c: filters of system calls (seccomp).
  *
- * Sandboxes and services start programs under filters, or programs load them themselves;
- * and what a filter does with a call that it does not expect cannot be asked: it refuses
- * it, or it kills.  A filter is made for what the program does under the host loader.  So
- * what we do unasked, before the program begins and at each dlopen, keeps to calls that
- * the host loader makes, and to those with which anybody reads files and looks at threads.
- * Others are refused here, as a filter would refuse them, and each place that makes a call
- * knows how to go on without it: whoever asks by unshare(2) whether there are other
- * threads counts them in /proc, and who would need membarrier(2) changes nothing.
+ * Sandboxes and services start programs under filters, or programs load them themselves.  What a
+ * filter does with an unexpected call cannot be queried: it refuses the call, or it kills.  A
+ * filter is made for what the program does under the host loader.  So our own work, before the
+ * program begins and at each dlopen, keeps to calls that the host loader makes, and to those by
+ * which everybody reads files and looks at threads.  Other calls are refused here, as a filter
+ * would refuse them, and each caller can continue without: threads are counted in /proc instead of
+ * by unshare(2), and what needs membarrier(2) is not changed.
  *
- * A filter may also answer by a signal, SIGSYS, as browsers' sandboxes do: the program's handler
- * makes the call in another way, or refuses it and says so.  Where there is one, what is done at a
- * dlopen keeps to what the host loader calls.
+ * A filter may also send a signal, SIGSYS, as browsers' sandboxes do: the program's handler makes
+ * the call in another way, or refuses and reports it.  If there is a handler, our work at a dlopen
+ * keeps to the host loader's calls.
  *
- * Commits that the program asks for are its own calls, and are made.  So is what
- * MVLD_SNAPSHOT asks for (`mvld build`).
+ * Commits that the program requests are its own calls, and are made.  So is the work of
+ * MVLD_SNAPSHOT (`mvld build`).
  *
- * Whether there is a filter stands in /proc/self/status, and so does whether a debugger is
- * there, which is asked at a start from a snapshot: one question for both.
+ * /proc/self/status tells whether there is a filter, and also whether there is a debugger, which a
+ * start from a snapshot must know: one read for both.
  */
 #include "loader/loader.h"
 
@@ -28,7 +27,7 @@
 
 #include <errno.h> /* numbers only */
 
-/* The host loader's and malloc's; and of which thread this is, its locks and signals. */
+/* Calls of the host loader and malloc; and those that identify this thread, its locks and signals. */
 static int is_hosts(long nr)
 {
     switch (nr) {
@@ -41,7 +40,7 @@ static int is_hosts(long nr)
     case SYS_mmap:
     case SYS_mprotect:
     case SYS_munmap:
-    case SYS_mremap: /* realloc's; when a page cannot be made executable again, the last help */
+    case SYS_mremap: /* realloc's; the last resort if a page cannot be made executable again */
     case SYS_brk:
     case SYS_write:
     case SYS_exit_group:
@@ -61,7 +60,7 @@ static int is_plain(long nr)
     case SYS_readlinkat:
     case SYS_faccessat:
     case SYS_getdents64:
-    case SYS_pwrite64: /* of code, where mprotect was refused */
+    case SYS_pwrite64: /* of code, if mprotect was refused */
     case SYS_madvise:
     case SYS_prlimit64:
     case SYS_getrandom:
@@ -70,7 +69,7 @@ static int is_plain(long nr)
     }
 }
 
-/* Threads that live have different ones: the address of the control block (psABI, 3.4.6). */
+/* Identifies a running thread: the address of its control block (psABI, 3.4.6). */
 static uintptr_t own_thread(void)
 {
     uintptr_t self;
@@ -79,7 +78,7 @@ static uintptr_t own_thread(void)
     return self;
 }
 
-/* The host loader has not made the first thread's before it starts. */
+/* The first thread has none before the host loader starts. */
 static int is_unasked(const struct filtered *filtered)
 {
     uintptr_t event = __atomic_load_n(&filtered->event, __ATOMIC_RELAXED);
@@ -99,8 +98,8 @@ static long call(const struct rimf_sys *sys, long nr, long a, long b, long c, lo
 
 #define SIGSYS_BIT (1ul << 30)
 
-/* The program answers calls that the filter stops, and may take note of each one that it does not
- * expect; or it could, but blocks the signal in this thread: then the kernel ends the process. */
+/* The program handles calls that the filter stops, and may log unexpected ones; or it blocks the
+ * signal in this thread, and then the kernel ends the process. */
 static int is_answered(const struct loader *l)
 {
     struct {
@@ -115,7 +114,7 @@ static int is_answered(const struct loader *l)
            blocked & SIGSYS_BIT;
 }
 
-/* Where /proc is not there nobody knows of a filter; the program's own sandbox may be why. */
+/* Without /proc a filter is unknown; the program's own sandbox may be the reason. */
 static void look(struct loader *l)
 {
     struct filtered *filtered = &l->filtered;

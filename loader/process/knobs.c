@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
- * loader/process/knobs.c: what a user can say about one run in the environment.
+ * loader/process/knobs.c: settings for one run in the environment.
  *
- *   MVLD=off                     go to the host loader at once, change nothing
- *   MVLD_DEBUG=word,…            say what happens, in the manner of LD_DEBUG
- *   MVLD_DEBUG_OUTPUT=file       say it in file.PID
+ *   MVLD=off                     start the host loader at once, change nothing
+ *   MVLD_DEBUG=word,…            log, in the manner of LD_DEBUG
+ *   MVLD_DEBUG_OUTPUT=file       log to file.PID
  *   MVLD_HOST_LOADER=path        the host loader
  *   MVLD_SNAPSHOT=1              write the snapshot of the program (`mvld build`), exit
- *   MVLD_SNAPSHOT=check          say whether a snapshot is applied (`mvld build --check`), exit
- *   MVLD_SNAPSHOT=run            write it, run, and learn what comes by dlopen
+ *   MVLD_SNAPSHOT=check          report whether a snapshot is applied (`mvld build --check`), exit
+ *   MVLD_SNAPSHOT=run            write it, run, and learn objects of dlopen
  *
- * Under AT_SECURE none of them counts, and all are taken out of the environment.
+ * Under AT_SECURE all of them are ignored and removed from the environment.
  */
 #include "loader/loader.h"
 
@@ -30,7 +30,7 @@ static const struct {
     {"verify", MVLD_LOG_VERIFY, "check the image between passes"},
 };
 
-/* The lowest descriptor that the file of the log takes: programs expect the low ones. */
+/* The lowest descriptor for the log file: programs expect the low ones. */
 #define LOG_FD 200
 
 static void say(const struct rimf_sys *sys, int fd, const char *text)
@@ -108,8 +108,8 @@ static uint32_t debug_words(const struct rimf_sys *sys, const char *text)
     return categories;
 }
 
-/* In /tmp somebody else may have left a link there, or a FIFO without a
- * reader.  The lines hold addresses, which are nobody else's business. */
+/* In /tmp another user may have put a link there, or a FIFO without a reader.  The lines contain
+ * addresses, which must stay private. */
 static long open_output(struct loader *l, const char *output)
 {
     size_t size = rimf_strlen(output) + sizeof ".-9223372036854775808";
@@ -131,8 +131,8 @@ static long open_output(struct loader *l, const char *output)
     return high;
 }
 
-/* Standard error is written to by its own number: a copy would keep the pipe of a daemon open, which closes
- * its standard error and runs on. */
+/* Standard error is written to by its own number: a copy would keep the pipe of a daemon open that
+ * closes its standard error and continues. */
 static void open_log(struct loader *l, const char *output)
 {
     long fd = output && *output ? open_output(l, output) : 2;
@@ -143,8 +143,8 @@ static void open_log(struct loader *l, const char *output)
         rimf_log_start(&l->log, (int)fd);
 }
 
-/* The path becomes a name in the link map, and a program may write over its
- * environment (setproctitle). */
+/* The path becomes a name in the link map, and a program may overwrite its environment
+ * (setproctitle). */
 static void keep_host(struct loader *l)
 {
     const char *path = l->knobs.host;
@@ -162,7 +162,7 @@ void knobs_read(struct loader *l)
 
         if (s[0] == 'L' && s[1] == 'D' && s[2] == '_') {
             if (rimf_after(s, "LD_PRELOAD="))
-                knobs->preload = *e; /* the last one counts, as for the host loader */
+                knobs->preload = *e; /* the last one wins, as for the host loader */
             else if ((rest = rimf_after(s, "LD_TRACE_LOADED_OBJECTS=")))
                 knobs->trace = *rest != '\0';
             else if (auditor_of(s))
@@ -178,11 +178,10 @@ void knobs_read(struct loader *l)
                 output = rest;
             } else if ((rest = rimf_after(s, "_SNAPSHOT="))) {
                 knobs->check = rimf_streq(rest, "check");
-                knobs->snapshot = knobs->check                ? SNAPSHOT_NOT
-                                  : rimf_streq(rest, "run")   ? SNAPSHOT_RUN
-                                  : rimf_streq(rest, "ready") ? SNAPSHOT_READY
-                                  : *rest                     ? SNAPSHOT_START
-                                                              : SNAPSHOT_NOT;
+                knobs->snapshot = knobs->check              ? SNAPSHOT_NOT
+                                  : rimf_streq(rest, "run") ? SNAPSHOT_RUN
+                                  : *rest                   ? SNAPSHOT_START
+                                                            : SNAPSHOT_NOT;
             } else if ((rest = rimf_after(s, "_HOST_LOADER="))) {
                 knobs->host = rest;
             }
@@ -195,7 +194,7 @@ void knobs_read(struct loader *l)
         return;
     }
     knobs->watcher = watcher;
-    if (knobs->snapshot == SNAPSHOT_RUN) /* its children only run */
+    if (knobs->snapshot == SNAPSHOT_RUN) /* its children do not learn */
         block_scrub(&l->block, "MVLD_SNAPSHOT");
     keep_host(l);
     if (knobs->off || !debug)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * loader/process/limits.c: how much address space there is.
+ * loader/process/limits.c: limits on address space.
  */
 #include "loader/loader.h"
 
 #include <sys/resource.h> /* numbers only */
 
-/* 0 is no limit with which a program starts. */
+/* 0: no program can start with such a limit. */
 static uint64_t space(struct loader *l)
 {
     struct rlimit limit;
@@ -16,8 +16,8 @@ static uint64_t space(struct loader *l)
     return l->space;
 }
 
-/* Where the address space is limited, a library of hundreds of MB is refused, which the host
- * loader says on standard error, or leaves too little for the program. */
+/* If address space is limited, a library of hundreds of MB cannot be mapped, and the host loader
+ * reports this on standard error; or the program gets too little. */
 int space_is_limited(struct loader *l)
 {
     return space(l) != RLIM_INFINITY;

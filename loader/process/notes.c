@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * loader/process/notes.c: the build-id among notes, which nobody has checked.
+ * loader/process/notes.c: reads the build-id from unchecked notes.
  */
 #include "loader/loader.h"
 

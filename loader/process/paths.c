@@ -2,12 +2,12 @@
  *
  * loader/process/paths.c: the real path of the file that is mapped at an address.
  *
- * Where something is configured by path or name, every program is asked for it.  So it is read
- * from /proc/self/maps, with calls that the host loader makes, and not asked by
- * readlink(2), for which a sandbox may kill; and, as the first question to /proc/self costs a
- * process 20 us, only where the name by which the program was called does not tell enough.  Once it is known that
- * passes are configured for the program, and that no filter is in force, readlink(2) is cheaper.
- * (A newline in a path is written "\012" there.  No configuration can name such a path.)
+ * If something is configured by path or name, every program looks up its own.  So it is read from
+ * /proc/self/maps, with calls that the host loader makes, and not by readlink(2), for which a
+ * sandbox may kill.  The first access to /proc/self costs a process 20 us, so this is done only if
+ * the name by which the program was called is not enough.  Once passes are known to be configured
+ * for the program, and no filter is in force, readlink(2) is cheaper.  (A newline in a path is
+ * written "\012" there.  No configuration can name such a path.)
  */
 #include "loader/loader.h"
 
@@ -15,9 +15,10 @@
 #include <fcntl.h>    /* numbers only */
 #include <sys/mman.h> /* numbers only */
 
-#define LINE (4096 + 128) /* a path, and the numbers before it */
-#define SHORT 1024        /* that of most; on the stack */
-#define STEP 512          /* the program stands in one of the first lines: the kernel need not write more */
+#define LINE (4096 + 128) /* a path and the fields before it */
+#define SHORT 1024        /* enough for most; on the stack */
+#define STEP 512          /* the program is in one of the first lines: the kernel need not write
+                           * more */
 
 static uintptr_t hexadecimal(const char **p)
 {
@@ -33,15 +34,15 @@ static uintptr_t hexadecimal(const char **p)
     }
 }
 
-/* 1: `path`, by which the program was called, is no link and no script: it begins as the
- * program does in memory. */
+/* Returns 1 if `path`, by which the program was called, is no link and no script: it begins with
+ * the program's bytes in memory. */
 int path_is_programs(struct loader *l, const char *path)
 {
     const char *header = (const char *)l->block.phdr->a_un.a_val - sizeof(Elf64_Ehdr);
     Elf64_Ehdr first;
     long fd, n;
 
-    if ((uintptr_t)header % RIMF_PAGE) /* it is somewhere else: not to be told */
+    if ((uintptr_t)header % RIMF_PAGE) /* it is mapped elsewhere: unknown */
         return 0;
     fd = sys_openat(l->sys, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0);
     if (sys_failed(fd))
@@ -69,8 +70,8 @@ static size_t line_length(const char *line, size_t n)
     return i;
 }
 
-/* Reads on until `line` (of `size` bytes) begins with that for the address, without its end.  0, or
- * negative errno. */
+/* Reads until `line` (of `size` bytes) begins with the line for the address, without its end.  0,
+ * or negative errno. */
 static int find_line(const struct rimf_sys *sys, int fd, char *line, size_t size, uintptr_t address)
 {
     size_t have = 0;
@@ -94,7 +95,7 @@ static int find_line(const struct rimf_sys *sys, int fd, char *line, size_t size
     }
 }
 
-/* 0, with what was found, or -ENAMETOOLONG: a line is longer than `size`. */
+/* Returns 0 and the result, or -ENAMETOOLONG: a line is longer than `size`. */
 static int path_in(struct loader *l, uintptr_t address, char *line, size_t size, char **path)
 {
     long fd = sys_openat(l->sys, "/proc/self/maps", O_RDONLY | O_CLOEXEC, 0);
@@ -122,7 +123,7 @@ char *path_mapped_at(struct loader *l, uintptr_t address)
     return path;
 }
 
-/* Of the executable, where the kernel mapped it: in one call, where it is known that no filter is in force. */
+/* The path of the executable, if the kernel mapped it: in one call, if no filter is in force. */
 char *path_of_program(struct loader *l)
 {
     char path[SHORT];

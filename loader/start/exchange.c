@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * loader/start/exchange.c: our segments take the place of a program's interpreter (exchange.h).
+ * loader/start/exchange.c: maps our segments in the place of a program's interpreter (exchange.h).
  *
- * This runs where the stub has mapped our first segment.  We are not relocated, and no memory of ours is there but
- * the stack: nothing here or below may use any.
+ * This runs where the stub has mapped our first segment.  We are not relocated, and the stack is our only
+ * memory: nothing here or below may use any other.
  */
 #include "loader/loader.h"
 #include "loader/start/exchange.h"
@@ -33,7 +33,7 @@ static uintptr_t own_size(void)
     return rimf_page_up(end);
 }
 
-/* Whether nothing else lies where we end behind the interpreter's end; what is free stays reserved. */
+/* Whether the addresses that we need behind the interpreter's end are free; free ones stay reserved. */
 static int extend(const struct rimf_sys *sys, uintptr_t from, uintptr_t to)
 {
     long at;
@@ -49,7 +49,7 @@ static int extend(const struct rimf_sys *sys, uintptr_t from, uintptr_t to)
     return !sys_failed(at);
 }
 
-/* The interpreter's text as it was. */
+/* Restores the interpreter's text. */
 static void restore(const struct rimf_sys *sys, const struct exchange *x)
 {
     uintptr_t page = rimf_page_down(x->code);
@@ -84,7 +84,7 @@ uintptr_t loader_exchange(const struct exchange *x, int fd)
     for (size_t i = 0; i < own_header.e_phnum && !err; i++)
         if (own_phdrs()[i].p_type == PT_LOAD)
             err = host_map_segment(&sys, &own, &own_phdrs()[i], 0);
-    if (err) { /* of the program nothing has run, and nothing can */
+    if (err) { /* the program has not run, and cannot */
         say(&sys, no_memory, sizeof no_memory);
         sys_exit(&sys, 127);
     }

@@ -2,7 +2,7 @@
  *
  * loader/start/hook.c: the events of the host loader.
  *
- * Who calls _dl_debug_state, and what is true then:
+ * Callers of _dl_debug_state, and what is true then:
  *
  *   start-up   RT_ADD, then RT_CONSISTENT: all objects are relocated, no
  *              constructor has run (musl: RT_CONSISTENT alone)
@@ -15,17 +15,15 @@
  *   other namespaces (dlmopen, LD_AUDIT modules) raise events of their own, in
  *              which the base namespace looks as before, or not yet begun
  *
- * So an event is never believed, only taken as "look again": what counts is the
- * state and the link map of the base namespace.  Events come one at a time, under
- * the host loader's lock.
+ * So an event only means "look again": the state and the link map of the base namespace decide.  Events
+ * come one at a time, under the host loader's lock.
  */
 #include "loader/loader.h"
 
 #include "rimf/image/image.h"
 
-/* A debugger that started the program takes us for the loader: it looks for these
- * two names in the file of PT_INTERP, or in the "executable" when we are run
- * directly, and stops at the function for every event. */
+/* A debugger that started the program takes us for the loader: it looks for these two names in the file of
+ * PT_INTERP, or in the "executable" if we are run directly, and stops at the function for every event. */
 __attribute__((visibility("default"), noinline)) void _dl_debug_state(void);
 __attribute__((visibility("default"))) struct r_debug _r_debug;
 
@@ -42,8 +40,8 @@ static int in_writable(const struct host *host, const void *p, size_t size)
            (at + size <= host->relro || at >= rimf_page_up(host->relro_end));
 }
 
-/* The host loader took its own name from PT_INTERP, and that is ours: whoever
- * reads the link map would look for its symbols in our file. */
+/* The host loader took its own name from PT_INTERP, which is ours: a reader of the link map would look for
+ * its symbols in our file. */
 static void fix_name(struct loader *l)
 {
     for (struct link_map *map = l->debug->r_map; map; map = map->l_next) {
@@ -55,9 +53,8 @@ static void fix_name(struct loader *l)
     }
 }
 
-/* Whether the host loader has relocated the object: 1, 0, or -1 when it has
- * nothing by which to tell.  A RELATIVE relocation leaves l_addr + addend.  The
- * host loader trusts these tables as much as we do here, a moment later. */
+/* Whether the host loader has relocated the object: 1, 0, or -1 if it cannot be determined.  A RELATIVE
+ * relocation leaves l_addr + addend.  The host loader trusts these tables, too, a moment later. */
 static int is_relocated(const struct loader *l, const struct link_map *map)
 {
     uintptr_t bias = map->l_addr, rela = 0, relr = 0, at;
@@ -75,7 +72,7 @@ static int is_relocated(const struct loader *l, const struct link_map *map)
     if (!bias)
         return -1;
     if (rela && rela_size >= sizeof(Elf64_Rela)) {
-        /* glibc has added l_addr in place, musl has not; a snapshot's lie anywhere */
+        /* glibc has added l_addr in place, musl has not; a snapshot's tables may be anywhere */
         int is_linked = rela < bias && !manifest_tables_of(&l->snapshot.file, bias);
         const Elf64_Rela *r = (const void *)(is_linked ? rela + bias : rela);
 
@@ -84,15 +81,14 @@ static int is_relocated(const struct loader *l, const struct link_map *map)
     }
     if (relr && relr_size >= 8) {
         at = *(const uintptr_t *)(relr < bias ? relr + bias : relr);
-        if (!(at & 1)) /* the first word is an address; what lies there, an addend */
+        if (!(at & 1)) /* the first word is an address; its content is an addend */
             return *(const uintptr_t *)(bias + at) >= bias;
     }
     return -1;
 }
 
-/* Start-up is over when all objects are relocated.  An LD_AUDIT module raises events
- * earlier, in which the base namespace looks consistent and holds nothing but the
- * executable, the vDSO and the host loader. */
+/* Start-up is complete when all objects are relocated.  An LD_AUDIT module raises events earlier, in which
+ * the base namespace looks consistent and contains only the executable, the vDSO and the host loader. */
 static int is_complete(const struct loader *l)
 {
     const struct link_map *main = l->debug->r_map;
@@ -136,7 +132,7 @@ void loader_event(struct loader *l)
         relocatestage_compare(l);
         if (l->started)
             objects_changed(l);
-        else if (l->debug_musl || is_complete(l)) /* musl raises no other before it */
+        else if (l->debug_musl || is_complete(l)) /* musl raises no earlier event */
             first_event(l);
     }
     _r_debug.r_version = 1;
@@ -144,6 +140,6 @@ void loader_event(struct loader *l)
     _r_debug.r_brk = (uintptr_t)_dl_debug_state;
     _r_debug.r_state = l->debug->r_state;
     _r_debug.r_ldbase = l->debug->r_ldbase;
-    if (l->started) /* before, a debugger would look for the host loader in our file */
+    if (l->started) /* earlier, a debugger would look for the host loader in our file */
         _dl_debug_state();
 }

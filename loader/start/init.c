@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * loader/start/init.c: control between relocation and the first constructor of a dlopen.
+ * loader/start/init.c: gets control between relocation and the first constructor of a dlopen.
  *
- * At RT_CONSISTENT new objects are mapped; glibc before 2.41 has not relocated them
- * yet, and later ones say the same of a dlopen that fails half-way.  Nothing is
- * called between relocation and constructors.  So at that event each new object
- * gets a DT_INIT of ours.  glibc reads DT_INIT through
+ * At RT_CONSISTENT new objects are mapped.  glibc before 2.41 has not relocated them yet, and later ones
+ * raise the same event for a dlopen that fails half-way.  Nothing is called between relocation and
+ * constructors.  So at that event each new object gets a DT_INIT of ours.  glibc reads DT_INIT through
  * link_map.l_info[], an array of pointers into the object's dynamic section:
  *
  *     link map   l_addr … l_info[0] … l_info[DT_INIT] … l_info[DT_INIT_ARRAY] …
@@ -13,20 +12,17 @@
  *                                          ▼
  *     slot       { DT_INIT, thunk - l_addr }
  *
- * One pointer changes, in the host loader's own memory, and the object's pages
- * stay as they are; objects without any initialiser get one for the time being,
- * so a dlopen always ends with us having been called.  The first thunk that runs
- * belongs to whichever object the host loader initialises first: it takes all
- * thunks of the batch away, tells the passes about the whole batch, and goes on
- * to that object's own DT_INIT.
+ * One pointer changes, in the host loader's own memory, and the object's pages do not.  Objects without
+ * initialisation get a DT_INIT temporarily, so we are called in every dlopen.  The first thunk that runs
+ * belongs to the object that the host loader initialises first: it removes all thunks of the batch, tells
+ * the passes about the whole batch, and continues with that object's own DT_INIT.
  *
- * Where l_info lies is no public fact: it is found, and for each object proved
- * anew, by its entries pointing at the object's own dynamic entries of that tag.
- * An object for which that fails gets no thunk, and the passes hear of it only
- * at the next event.
+ * The address of l_info is not public.  It is searched, and verified for each object: its entries must
+ * point to the object's own dynamic entries of that tag.  An object for which this fails gets no thunk, and
+ * the passes are told at the next event.
  *
- * Slots are numbered by thunk.  Those of entry.S serve the first INIT_CHUNK
- * objects that wait at one time; should more wait, pages of thunks are made.
+ * Slots are numbered by thunk.  Those of entry.S serve the first INIT_CHUNK objects that wait at one time;
+ * if more wait, pages of thunks are made.
  */
 #include "loader/loader.h"
 
@@ -36,9 +32,9 @@
 
 struct init_slot {
     struct link_map *map; /* NULL: free */
-    Elf64_Dyn **info;     /* its l_info; NULL when not proved, then nothing was changed */
+    Elf64_Dyn **info;     /* its l_info; NULL if not verified, then nothing was changed */
     Elf64_Dyn ours;
-    Elf64_Dyn *own; /* what l_info[DT_INIT] was */
+    Elf64_Dyn *own; /* the original l_info[DT_INIT] */
 };
 
 struct init_chunk {
@@ -51,7 +47,7 @@ struct init_chunk {
 
 /* ---- l_info ---------------------------------------------------------------------- */
 
-/* Tags whose entry glibc keeps as it found it; the first two, every object has. */
+/* Tags whose entry glibc does not change; every object has the first two. */
 static const int64_t proof[] = {DT_STRTAB, DT_SYMTAB, DT_STRSZ,      DT_INIT,
                                 DT_FINI,   DT_SONAME, DT_INIT_ARRAY, DT_INIT_ARRAYSZ};
 
@@ -69,7 +65,7 @@ static int is_info(Elf64_Dyn **info, Elf64_Dyn *dynamic)
     return 1;
 }
 
-/* NULL when it cannot be proved. */
+/* Returns NULL if it cannot be verified. */
 static Elf64_Dyn **find_info(struct init_hook *init, struct link_map *map)
 {
     uintptr_t *words = (uintptr_t *)map;
@@ -90,7 +86,7 @@ static Elf64_Dyn **find_info(struct init_hook *init, struct link_map *map)
 
 /* ---- slots ------------------------------------------------------------------------- */
 
-/* 32 bytes a thunk:
+/* 32 bytes for each thunk:
  *     f3 0f 1e fa             endbr64
  *     b8 <i>                  movl $i, %eax
  *     49 bb <common>          movabsq $loader_init_common, %r11
@@ -176,9 +172,9 @@ int init_is_pending(const struct loader *l, const struct link_map *map)
     return l->init.pending && slot_of(l, map) != NULL;
 }
 
-/* Link maps are writable in every glibc so far.  Should one of them not be, this is
- * an error and no crash: the kernel writes there first, as the "old mask" of a
- * system call that every sandbox allows.  Nobody else reads the word now. */
+/* Link maps are writable in every glibc so far.  If one is not, this returns an error and does not crash:
+ * the kernel writes there first, as the "old mask" of a system call that every sandbox allows.  Nobody else
+ * reads the word now. */
 static int store(const struct rimf_sys *sys, Elf64_Dyn **at, Elf64_Dyn *value)
 {
     if (SYS6(sys, SYS_rt_sigprocmask, 0 /* SIG_BLOCK */, NULL, at, sizeof *at, 0, 0))
@@ -187,8 +183,8 @@ static int store(const struct rimf_sys *sys, Elf64_Dyn **at, Elf64_Dyn *value)
     return 0;
 }
 
-/* The object is mapped: be called when it is relocated, before its constructors.
- * -ENOTSUP: it waits all the same, for another object's or for the next event. */
+/* Arranges a call when the mapped object is relocated, before its constructors.  -ENOTSUP: not possible,
+ * but it still waits for another object's call or the next event. */
 int init_catch(struct loader *l, struct link_map *map)
 {
     struct init_slot *slot = free_slot(l);
@@ -209,7 +205,7 @@ int init_catch(struct loader *l, struct link_map *map)
     return 0;
 }
 
-/* The object went before it was initialised; its link map is gone too. */
+/* The object was closed before it was initialised; its link map is freed, too. */
 void init_forget(struct loader *l, struct link_map *map)
 {
     struct init_slot *slot = slot_of(l, map);
@@ -220,7 +216,7 @@ void init_forget(struct loader *l, struct link_map *map)
     }
 }
 
-/* An earlier dlopen is over: what of it could not be caught waits no longer. */
+/* An earlier dlopen is over: its objects without a thunk no longer wait. */
 void init_finish(struct loader *l)
 {
     for (struct init_chunk *chunk = l->init.chunks; chunk && l->init.pending; chunk = chunk->next)
@@ -245,15 +241,14 @@ static void release_all(struct loader *l)
             if (slot->info)
                 slot->info[DT_INIT] = slot->own;
             else
-                l->init.unentered = 0; /* its constructors may have come before */
+                l->init.unentered = 0; /* its constructors may have run */
             slot->map = NULL;
         }
     }
     l->init.pending = 0;
 }
 
-/* Called in place of the DT_INIT of the object in slot `index`; returns what is to
- * run in its place. */
+/* Called instead of the DT_INIT of the object in slot `index`; returns the function to run next. */
 uintptr_t loader_init(struct loader *l, size_t index)
 {
     struct init_chunk *chunk = l->init.chunks;

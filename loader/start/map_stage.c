@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT
  *
- * loader/start/map_stage.c: the stage `map`: each file, before a byte of it can run.
+ * loader/start/map_stage.c: the stage `map`, for each file before any of it can run.
  *
  *     the executable     the kernel has mapped it, and nothing of it has run: looked at before
  *                        the host loader starts
  *     every other file   the host loader asks for its first mapping, which place.c answers: at the
  *                        start, and in each dlopen
  *
- * A pass that refuses a file has that mapping fail.  The host loader then says that the object cannot be
- * mapped, and ends with 127 or fails the dlopen, as for any file that cannot be mapped.  Where files
- * cannot be seen before they are mapped, a program with such a pass does not start.
+ * If a pass refuses a file, that mapping fails.  The host loader then reports that the object cannot be
+ * mapped, and exits with 127 or fails the dlopen, as for any such file.  If files cannot be seen before
+ * they are mapped, a program with such a pass does not start.
  *
- * A pass that places a file has the first mapping made there (start/mapped.c).  Of a file aligned to more than a page
- * that is too late: the host loader has reserved address space for it before it asks for the file.
+ * If a pass places a file, the first mapping is made there (start/mapped.c).  For a file aligned to more
+ * than a page this is too late: the host loader has reserved addresses for it before it maps the file.
  *
- * The host loader itself is not looked at: it is trusted as the kernel trusts PT_INTERP.
+ * The host loader itself is not checked: it is trusted as the kernel trusts PT_INTERP.
  */
 #include "loader/loader.h"
 
@@ -26,19 +26,7 @@
 #include <fcntl.h>    /* numbers only */
 #include <sys/mman.h> /* numbers only */
 
-#define NAME_SIZE 4096u
-
-char *mapstage_path(struct loader *l, int fd)
-{
-    char *name = rimf_heap_alloc(&l->heap, NAME_SIZE), link[40];
-
-    rimf_format(link, sizeof link, "/proc/self/fd/%d", fd);
-    if (name && SYS6(l->sys, SYS_readlinkat, AT_FDCWD, link, name, NAME_SIZE - 1, 0, 0) <= 0)
-        rimf_format(name, NAME_SIZE, "a file without a name");
-    return name;
-}
-
-/* Nothing lies there at the moment. */
+/* Whether nothing is mapped there now. */
 static int place_at(void *loader, uintptr_t address)
 {
     struct loader *l = loader;
@@ -107,7 +95,7 @@ void mapstage_start(struct loader *l)
         refuse_start(l, "there is no memory for the passes that look at files");
     rimf_image_set_place(l->image, place_at, l);
     l->mapstage.wanted = 1;
-    if (!l->direct) /* else it is mapped as any other */
+    if (!l->direct) /* otherwise it is mapped like any other */
         ask_executable(l);
 }
 
@@ -117,7 +105,7 @@ void mapstage_require(struct loader *l, size_t mmap_sites)
         refuse_start(l, "the host loader's mappings cannot be seen, which a pass must");
 }
 
-/* Segments of one object follow each other, and are of one file. */
+/* Segments of one object are adjacent, and of one file. */
 int mapstage_file(struct loader *l, const struct mmap_call *c, size_t length)
 {
     struct file_id identity;
@@ -135,7 +123,7 @@ int mapstage_file(struct loader *l, const struct mmap_call *c, size_t length)
     name = mapped_name(l, c);
     error = ask(l, (int)c->fd, name ? name : "a file", 0, &st);
     rimf_heap_release(&l->heap, name);
-    if (error) /* of which the host loader says only that the object cannot be mapped */
+    if (error) /* the host loader only reports that the object cannot be mapped */
         say_error(l, rimf_api()->last_error(l->image));
     l->mapstage.last = identity;
     l->mapstage.passed = !error;

@@ -1,21 +1,18 @@
 /* SPDX-License-Identifier: MIT
  *
- * loader/start/mapped.c: the event that the host loader maps something.  Each of its mmap calls leads
- * here (entry.S), and what is an object's goes, in this order, through the stage `map`, to its
- * place, and through the stage `relocate`.
+ * loader/start/mapped.c: handles the host loader's mmap calls, which jump here (entry.S).  A call for an
+ * object goes through the stage `map`, gets an address, and goes through the stage `relocate`.
  */
 #include "loader/loader.h"
-
-#include "rimf/elf/view.h"
 
 #include <errno.h>    /* numbers only */
 #include <fcntl.h>    /* numbers only */
 #include <sys/mman.h> /* numbers only */
 
-/* An object's first mapping: of the whole file, or, when the object wants more
- * than page alignment, of address space for it (glibc since 2.41 keeps the flag
- * of the file's mapping there).  musl's has no mark, and the whole program maps through
- * the same call: only until the first event is all of it musl's own, and of one thread. */
+/* An object's first mapping: of the whole file, or, if the object wants more than page alignment, a
+ * reservation of addresses (glibc since 2.41 passes the flag of the file's mapping there, too).  musl's has
+ * no mark, and the whole program maps through the same call: only until the first event all calls are
+ * musl's, by one thread. */
 static int is_object(const struct loader *l, const struct mmap_call *c)
 {
     if (c->address || (c->flags & MAP_FIXED) || !c->length)
@@ -28,36 +25,6 @@ static int is_object(const struct loader *l, const struct mmap_call *c)
            (c->flags & ~(uintptr_t)MAP_DENYWRITE) == (MAP_PRIVATE | MAP_ANONYMOUS);
 }
 
-#define KEPT_WORDS 64u /* what a function keeps in registers and on its stack, looked through */
-
-/* The path by which the host loader knows the object that it maps; the link map lists it only when all of it is
- * mapped.  So the object's own link map is looked for where the function that maps it must keep it, in a register or on its stack,
- * and proved by two facts: it points to itself (l_real), and the path in it is that of the file. */
-static const char *link_name(const struct loader *l, const struct mmap_call *c, const struct stat *st)
-{
-    const uintptr_t *kept = (const uintptr_t *)(c + 1);
-
-    for (const uintptr_t *word = kept; word < kept + KEPT_WORDS; word++) {
-        const struct link_map *map = (const struct link_map *)*word;
-        const uintptr_t *real = (const uintptr_t *)(map + 1);
-        struct stat other;
-
-        if (*word >= RIMF_PAGE && *word % 8 == 0 && elf_readable(l->sys, *word, sizeof *map + sizeof *real) &&
-            *real == *word && !SYS6(l->sys, SYS_newfstatat, AT_FDCWD, map->l_name, &other, 0, 0, 0) &&
-            other.st_dev == st->st_dev && other.st_ino == st->st_ino)
-            return map->l_name;
-    }
-    return NULL;
-}
-
-char *mapped_name(struct loader *l, const struct mmap_call *c)
-{
-    struct stat st;
-    const char *name = SYS3(l->sys, SYS_fstat, c->fd, &st, 0) ? NULL : link_name(l, c, &st);
-
-    return name ? rimf_heap_copy(&l->heap, name) : mapstage_path(l, (int)c->fd);
-}
-
 /* An object's first mapping. */
 static long map_near(struct loader *l, const struct mmap_call *c)
 {
@@ -66,12 +33,10 @@ static long map_near(struct loader *l, const struct mmap_call *c)
 
     if (wanted && at != (long)wanted)
         rimf_log(&l->log, MVLD_LOG_WARNING, "mvld: a file is not mapped at %lx, where a pass wants it", wanted);
-    else if (!wanted && !sys_failed(at))
-        place_taken(&l->arena, (uintptr_t)at, c->length);
     return at;
 }
 
-/* The first mapping of an object's file spans all of it, whether it got address space before or not. */
+/* The first mapping of an object's file spans all of it, with or without a reservation before. */
 static void note_file(struct loader *l, const struct mmap_call *c, uintptr_t at)
 {
     struct files *files = &l->files;
@@ -88,20 +53,20 @@ static void note_file(struct loader *l, const struct mmap_call *c, uintptr_t at)
     files_note(l, at, c->length, (int)c->fd);
 }
 
-/* Of the host loader's own; or of the program's, through musl. */
+/* Memory of the host loader; or of the program, through musl. */
 static int is_memory(const struct mmap_call *c)
 {
     return !c->address && (int)c->fd < 0 && c->prot == (PROT_READ | PROT_WRITE);
 }
 
-/* An object's data, which relocation writes at once: rather filled now than by two faults a page. */
+/* An object's data, which relocation writes at once: populating it is cheaper than two faults a page. */
 static int is_data(const struct mmap_call *c)
 {
     return (c->flags & (MAP_FIXED | MAP_DENYWRITE)) == (MAP_FIXED | MAP_DENYWRITE) &&
            (int)c->fd >= 0 && c->prot == (PROT_READ | PROT_WRITE) && c->length <= POPULATE_MAX;
 }
 
-/* In place of an mmap of the host loader's. */
+/* Called instead of the host loader's mmap. */
 long loader_mmap(struct loader *l, const struct mmap_call *c)
 {
     long at;

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * loader/start/objects.c: the host loader's link map becomes the image, and the image
- * goes to the pipeline.
+ * loader/start/objects.c: turns the host loader's link map into the image, and gives the image to the
+ * pipeline.
  *
- * Nothing of this happens when there is neither a pipeline nor a wish to see the
- * image.  A new object enters the image when init.c is called: then it is
- * relocated, and its dlopen has not failed.
+ * This is done only if there is a pipeline, or the image is to be logged.  A new object enters the image
+ * when init.c is called: then it is relocated, and its dlopen has not failed.
  */
 #include "loader/loader.h"
 
@@ -37,8 +36,7 @@ static int is_vdso(const struct loader *l, const struct link_map *map)
     return l->block.vdso && map->l_addr == l->vdso_bias;
 }
 
-/* glibc has none for the executable, musl that which execve was given, and none for the
- * vDSO. */
+/* glibc has no name for the executable, musl the one given to execve; the vDSO has none. */
 static const char *name_of(const struct loader *l, const struct link_map *map)
 {
     if (map == l->debug->r_map && l->main.name && (l->debug_musl || !map->l_name || !*map->l_name))
@@ -48,7 +46,7 @@ static const char *name_of(const struct loader *l, const struct link_map *map)
     return is_vdso(l, map) ? "linux-vdso.so.1" : "";
 }
 
-/* A snapshot's tables may be in force. */
+/* The dynamic section may point to a snapshot's tables. */
 static void describe_tables(const struct loader *l, struct rimf_source *source)
 {
     const struct manifest_relocations *tables = manifest_tables_of(&l->snapshot.file, source->bias);
@@ -64,7 +62,6 @@ static void describe(const struct loader *l, struct link_map *map, struct rimf_s
 {
     memset(source, 0, sizeof *source);
     source->identity = files_identity(l, (uintptr_t)map->l_ld);
-    source->layout_shift = files_layout_shift(l, (uintptr_t)map->l_ld);
     source->name = name_of(l, map);
     source->bias = map->l_addr;
     source->dynamic = map->l_ld;
@@ -85,8 +82,8 @@ static void describe(const struct loader *l, struct link_map *map, struct rimf_s
     }
 }
 
-/* Later the block may be the program's to write to, or (in direct mode, before glibc
- * 2.35) lie below its stack. */
+/* Later the program may write to the block, or (in direct mode, before glibc 2.35) it may be below its
+ * stack. */
 static void describe_main(struct loader *l)
 {
     struct block now; /* in direct mode the host loader has moved and changed it */
@@ -95,11 +92,11 @@ static void describe_main(struct loader *l)
     l->main.name = l->program ? l->program : now.argc ? now.argv[0] : "main";
     l->main.phdr = now.phdr ? (const void *)now.phdr->a_un.a_val : NULL;
     l->main.phnum = now.phnum ? now.phnum->a_un.a_val : 0;
-    if (l->direct && l->debug_musl) /* its auxv still says musl's own */
+    if (l->direct && l->debug_musl) /* its auxv is still musl's own */
         l->main.phdr = NULL;
 }
 
-/* All relocated objects of the link map become the image's. */
+/* Adds all relocated objects of the link map to the image. */
 static int update(struct loader *l, struct rimf_change *change)
 {
     size_t n = count_maps(l), used = 0;
@@ -125,6 +122,31 @@ static void check_image(struct loader *l, const char *when)
                  rimf_image_check(l->image) ? rimf_api()->last_error(l->image) : "consistent");
 }
 
+/* ---- passes ------------------------------------------------------------------------ */
+
+/* Those of which a snapshot may hold the work, and then the others. */
+static void run_passes(struct loader *l)
+{
+    size_t kept = store_begin(l);
+
+    if (kept)
+        store_keep(l, pipeline_run(l->pipeline, l->image, kept) || pipeline_emit(l->pipeline, l->image));
+    pipeline_run(l->pipeline, l->image, SIZE_MAX);
+}
+
+static void run_passes_for(struct loader *l, const struct mvld_object *const *objects, size_t n, int unentered)
+{
+    struct later_coming coming;
+
+    later_begin(l, &coming, objects, n, unentered);
+    if (coming.n_rest)
+        pipeline_added(l->pipeline, l->image, coming.rest, coming.n_rest, 0, l->later.passes);
+    if (coming.learns)
+        pipeline_emit(l->pipeline, l->image);
+    later_end(l, &coming);
+    pipeline_added(l->pipeline, l->image, objects, n, l->later.passes, SIZE_MAX);
+}
+
 /* `unentered`: no code of what is new has run. */
 static void pass_on(struct loader *l, int unentered)
 {
@@ -141,10 +163,10 @@ static void pass_on(struct loader *l, int unentered)
         rimf_moved_forget(l->image, change.removed[i]);
     if (l->pipeline && change.n_added) {
         writers_came(l, change.added, change.n_added);
-        if (rimf_api()->auditor(l->image)) /* what was learnt has direct calls */
+        if (rimf_api()->auditor(l->image)) /* learnt objects have direct calls */
             pipeline_added(l->pipeline, l->image, change.added, change.n_added, 0, SIZE_MAX);
         else
-            later_added(l, change.added, change.n_added, unentered);
+            run_passes_for(l, change.added, change.n_added, unentered);
         pipeline_rest(l->pipeline, l->image);
         rimf_image_close_analyses(l->image);
     }
@@ -158,8 +180,8 @@ static void pass_on(struct loader *l, int unentered)
 
 /* ---- the link map ------------------------------------------------------------------ */
 
-/* What is known stays so.  Before anything is done for what is new: what cannot be remembered
- * would be new again at the next event. */
+/* Allocates before anything is done for new objects: an object that cannot be recorded would be new again
+ * at the next event. */
 static int make_room(struct loader *l)
 {
     size_t n = count_maps(l);
@@ -190,7 +212,7 @@ static void say_object(const struct loader *l, const char *what, const struct li
     const char *name = name_of(l, map);
 
     if (map == l->debug->r_map && !*name)
-        name = l->program ? l->program : "(main)"; /* l->main is not yet there */
+        name = l->program ? l->program : "(main)"; /* l->main does not exist yet */
     rimf_log(&l->log, MVLD_LOG_FILES, "%s: %s at %lx", what, name, (unsigned long)map->l_addr);
 }
 
@@ -216,8 +238,8 @@ static int is_known(const struct loader *l, const struct link_map *map, size_t *
     return 0;
 }
 
-/* New objects of the link map, in order, into `batch`; slots of vanished ones are
- * released.  glibc moves an object to the end when a later one is a filter of it. */
+/* Stores new objects of the link map, in order, in `batch`; releases slots of closed ones.  glibc moves an
+ * object to the end if a later one is a filter of it. */
 static size_t compare_link_map(struct loader *l, struct link_map **batch)
 {
     size_t from = 0, n = 0;
@@ -231,14 +253,13 @@ static size_t compare_link_map(struct loader *l, struct link_map **batch)
     return n;
 }
 
-/* Moved code may run only where the C library can be told of it.  Nothing of this is
- * done when no library brings a region for moved code, or somebody watches calls: then nothing
- * is moved.  1: there is such a library. */
+/* Code may move only if the C library can be told (caller/).  Nothing is done if no library brings a region
+ * for moved code, or calls are audited: then nothing moves.  Returns 1: there is such a library. */
 static int prepare_caller(struct loader *l)
 {
-    struct mvld_symbol symbol;
+    struct mvld_symbol code, frames;
 
-    if (rimf_api()->symbol_resolve(l->image, "concat_code", NULL, &symbol))
+    if (moved_library(l->image, &code, &frames))
         return 0;
     if (rimf_api()->auditor(l->image))
         return 1;
@@ -249,13 +270,13 @@ static int prepare_caller(struct loader *l)
     return 1;
 }
 
-/* Nothing was moved: unwinders that are asked about a stray address in the region find zeros for
- * a table, and do not fault (concat.S).  If that fails, who asks nothing misses nothing. */
+/* Nothing was moved: an unwinder that looks up a stray address in the region reads zeros as a table, and
+ * does not fault (concat.S).  A failure here only affects such look-ups. */
 static void open_frames(struct loader *l)
 {
-    struct mvld_symbol frames;
+    struct mvld_symbol code, frames;
 
-    if (!rimf_api()->symbol_resolve(l->image, "concat_frames", NULL, &frames))
+    if (!moved_library(l->image, &code, &frames))
         sys_mprotect(l->sys, frames.address, RIMF_PAGE, PROT_READ);
 }
 
@@ -275,7 +296,7 @@ static char *path_at(void *loader, struct mvld_image *image, uintptr_t address)
     return copy;
 }
 
-/* Of the stage `run`, or of another one. */
+/* Creates the image of the stage `run`, or of another one. */
 int objects_create_image(struct loader *l, struct mvld_image **image)
 {
     int error = *image ? 0 : rimf_image_create(l->sys, &l->log, image);
@@ -308,7 +329,7 @@ void objects_start(struct loader *l)
     if (update(l, &change))
         return;
     if (!l->pipeline)
-        check_image(l, "at start"); /* the pipeline does so itself */
+        check_image(l, "at start"); /* the pipeline checks the image itself */
     if (l->pipeline) {
         const char *method = pipeline_setting(l->pipeline, "patch");
 
@@ -321,8 +342,7 @@ void objects_start(struct loader *l)
         analysis_start(l);
         writers_came(l, change.added, change.n_added);
         has_region = prepare_caller(l);
-        store_run(l);
-        pipeline_run(l->pipeline, l->image, SIZE_MAX);
+        run_passes(l);
         if (has_region && !l->caller.installed)
             open_frames(l);
         pipeline_rest(l->pipeline, l->image);
@@ -334,7 +354,7 @@ void objects_start(struct loader *l)
     stage_time(l, STAGE_RUN);
 }
 
-/* The link map may have changed; what is new may not be relocated, and may go again. */
+/* The link map may have changed; new objects may not be relocated yet, and may be closed again. */
 void objects_changed(struct loader *l)
 {
     struct link_map **batch;
@@ -352,7 +372,7 @@ void objects_changed(struct loader *l)
     n = compare_link_map(l, batch);
     for (size_t i = 0; i < n; i++)
         say_object(l, "new object", batch[i]);
-    /* musl says so when they are relocated, and of none that failed */
+    /* musl raises the event when they are relocated, and none for failed ones */
     for (size_t i = 0; !l->debug_musl && l->image && i < n && err != -ENOMEM; i++) {
         err = init_catch(l, batch[i]);
         if (err)
@@ -364,7 +384,7 @@ void objects_changed(struct loader *l)
         pass_on(l, 0);
 }
 
-/* What init.c waited for is relocated. */
+/* The objects that init.c waited for are relocated. */
 void objects_relocated(struct loader *l)
 {
     pass_on(l, l->init.unentered);

@@ -2,7 +2,7 @@
  *
  * loader/start/outside.h: what `mvld patch` asks of us in a process that runs.
  *
- * A thread of the process that waits in a system call is led here (tools/attach/attach.h).
+ * A thread of the process that waits in a system call is sent here (tools/attach/attach.h).
  */
 #ifndef LOADER_OUTSIDE_H
 #define LOADER_OUTSIDE_H

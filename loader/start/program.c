@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
- * loader/start/program.c: which program this is, and what is planned for it.
+ * loader/start/program.c: identifies the program, and finds its pipeline.
  *
- * As an interpreter, the program lies in memory (program_memory.c), and auxv tells where its code begins.  Run
- * directly, it is named on our command line behind the host loader's own
- * options; when those ask for anything but a run, or one is not known, there is
- * nothing to plan.
+ * If we are an interpreter, the program is in memory (program_memory.c), and auxv has its entry.  If we are
+ * run directly, our command line names it after the host loader's own options; if these ask for anything
+ * but a run, or one is unknown, there is no pipeline.
  */
 #include "loader/loader.h"
 
 #include "loader/config/needed.h"
 #include "loader/manager/pipeline.h"
+#include "rimf/elf/headers.h"
 
 #include <errno.h> /* numbers only */
 #include <fcntl.h> /* numbers only */
@@ -26,15 +26,14 @@ static int one_of(const char *s, const char *const *list)
     return 0;
 }
 
-/* As the kernel would have it: argv[0], and the path that led to the file. */
+/* As from the kernel: argv[0], and the executed path. */
 struct call {
     const char *name, *path;
-    const char *preload; /* run directly: what --preload says */
+    const char *preload; /* if run directly: the value of --preload */
 };
 
-/* Index of the program in argv, or 0.  argv[0] will be what the last --argv0 says.  `mvld run`
- * follows links before it names the program, and says in an --argv0 before that one which
- * path it had. */
+/* Index of the program in argv, or 0.  argv[0] will be the value of the last --argv0.  `mvld run` follows
+ * links before it names the program, and passes the original path in an --argv0 before that one. */
 static size_t find_argument(const struct block *block, struct call *call)
 {
     static const char *const with_value[] = {
@@ -64,7 +63,7 @@ static size_t find_argument(const struct block *block, struct call *call)
 
 /* ---- its file ----------------------------------------------------------------------- */
 
-/* Of a file: what is read next takes the name's place. */
+/* For a file: the next read overwrites the name. */
 static void take_needed_of_file(void *cookie, const char *needed)
 {
     struct loader *l = cookie;
@@ -74,21 +73,18 @@ static void take_needed_of_file(void *cookie, const char *needed)
         program_needs(l, kept);
 }
 
-/* Notes within the first bytes of the file, where every linker puts them. */
+/* Reads notes within the first bytes of the file, where every linker puts them. */
 static void look_at_file(struct loader *l, int fd, char *head, size_t room,
                          struct identity *identity)
 {
     long size = sys_pread(l->sys, fd, head, room, 0);
-    const Elf64_Ehdr *eh = (const void *)head;
-    const Elf64_Phdr *ph;
+    size_t n;
+    const Elf64_Phdr *ph = elf_headers(head, size < 0 ? 0 : (size_t)size, &n);
 
-    if (size < (long)sizeof *eh || memcmp(eh->e_ident, ELFMAG, SELFMAG) != 0 ||
-        eh->e_phoff % 8 || eh->e_phoff > (size_t)size ||
-        eh->e_phnum > ((size_t)size - eh->e_phoff) / sizeof *ph)
+    if (!ph)
         return;
-    ph = (const void *)(head + eh->e_phoff);
-    needed_each(l->sys, fd, ph, eh->e_phnum, take_needed_of_file, l);
-    for (size_t i = 0; i < eh->e_phnum; i++)
+    needed_each(l->sys, fd, ph, n, take_needed_of_file, l);
+    for (size_t i = 0; i < n; i++)
         if (ph[i].p_type == PT_NOTE && ph[i].p_align <= 4 && ph[i].p_offset % 4 == 0 &&
             ph[i].p_offset <= (size_t)size && ph[i].p_filesz <= (size_t)size - ph[i].p_offset &&
             !identity->build_id)
@@ -99,13 +95,13 @@ static void look_at_file(struct loader *l, int fd, char *head, size_t room,
 
 struct where {
     struct loader *l;
-    int fd; /* run directly: of the file, which is not mapped yet; else -1 */
+    int fd; /* if run directly: the file, which is not mapped yet; else -1 */
     int asked;
     enum { NAME_UNKNOWN, NAME_CALLED, NAME_OTHER } name;
     struct identity identity;
 };
 
-/* l->program, looked up the first time that somebody asks. */
+/* l->program, looked up at the first use. */
 static const char *find_program(void *cookie)
 {
     struct where *where = cookie;
@@ -117,7 +113,7 @@ static const char *find_program(void *cookie)
     return l->program;
 }
 
-/* The notes of its file were read before, run directly. */
+/* If run directly, the notes of its file were read before. */
 static const uint8_t *find_own_build_id(void *cookie, size_t *size)
 {
     struct where *where = cookie;
@@ -129,7 +125,7 @@ static const uint8_t *find_own_build_id(void *cookie, size_t *size)
     return where->identity.build_id;
 }
 
-/* pipeline_query.is_called: under AT_SECURE who called the program is not believed. */
+/* pipeline_query.is_called: under AT_SECURE the caller's path is not trusted. */
 static int is_called(void *cookie, const char *path)
 {
     struct where *where = cookie;
@@ -185,7 +181,7 @@ static void ask(struct loader *l, int fd, const struct call *call, const struct 
     if (!l->pipeline)
         filtered_end(l);
     if (l->pipeline || l->log.fd >= 0)
-        find_program(&where); /* objects.c calls the executable by its path */
+        find_program(&where); /* objects.c names the executable by its path */
 }
 
 static __attribute__((noinline)) void plan_direct(struct loader *l)
@@ -204,15 +200,15 @@ static __attribute__((noinline)) void plan_direct(struct loader *l)
             l->knobs.watcher = auditor_of("LD_AUDIT=x");
     fd = sys_openat(l->sys, l->block.argv[at], O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0);
     if (sys_failed(fd))
-        return; /* the host loader may find it elsewhere, or say why not */
+        return; /* the host loader may find it elsewhere, or report why not */
     look_at_file(l, (int)fd, head, sizeof head, &identity);
     if (wants_plan(l))
         ask(l, (int)fd, &call, &identity);
     sys_close(l->sys, (int)fd);
 }
 
-/* l->host.musl always, for it says which host loader this is; l->program and l->pipeline
- * when passes are wanted. */
+/* Sets l->host.musl, which selects the host loader; and l->program and l->pipeline if passes are
+ * configured. */
 void program_plan(struct loader *l)
 {
     struct identity identity = {0};

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * loader/start/program_memory.c: what is read of the program where the kernel has mapped it.
+ * loader/start/program_memory.c: reads the program where the kernel has mapped it.
  *
- * Its program headers are as whoever made the file left them, and neither the kernel nor the host loader looks at
- * all of them.  So nothing is read that is not in a PT_LOAD; of a type that there should be
- * once the last one counts, as for the host loaders.  Every start reads what the host loader
- * reads as well (the dynamic section, the names in it), or the kernel (the interpreter).  Notes
- * need not even be in the file, however long their segment is: they are read for who asks for a build-id.
+ * Its program headers may be arbitrary: neither the kernel nor the host loader checks all of them.  So only
+ * bytes in a PT_LOAD are read; of a type that should be unique the last one is used, as host loaders do.
+ * Every start reads only what the host loader reads, too (the dynamic section, the names in it), or the
+ * kernel (the interpreter).  Notes need not be in the file, however long their segment is: they are read
+ * only for a build-id.
  */
 #include "loader/loader.h"
 
@@ -15,7 +15,7 @@
 #include "rimf/elf/view.h"
 #include "loader/manager/pipeline.h"
 
-#define NOTES_MOST 65536 /* bytes of a PT_NOTE in which a build-id is looked for */
+#define NOTES_MOST 65536 /* bytes of a PT_NOTE that are searched for a build-id */
 
 struct program {
     const Elf64_Phdr *ph;
@@ -32,7 +32,7 @@ static struct program program_of(const struct block *block)
     return p;
 }
 
-/* The segment that the kernel mapped last at this address (as linked), if it can be read. */
+/* The segment that the kernel mapped last at this address (as linked), if it is readable. */
 static const Elf64_Phdr *segment_at(const struct program *p, uint64_t linked)
 {
     const Elf64_Phdr *found = NULL;
@@ -46,20 +46,20 @@ static const Elf64_Phdr *segment_at(const struct program *p, uint64_t linked)
     return found && found->p_flags & PF_R ? found : NULL;
 }
 
-/* As many bytes from there on are in the same segment. */
+/* The number of bytes from there to the end of the segment. */
 static size_t room_at(const struct program *p, uint64_t linked)
 {
     const Elf64_Phdr *in = segment_at(p, linked);
     uint64_t end = in ? in->p_vaddr + in->p_memsz : 0;
 
-    for (size_t i = 0; in && i < p->n; i++) /* what overlaps it */
+    for (size_t i = 0; in && i < p->n; i++) /* segments that overlap it */
         if (p->ph[i].p_type == PT_LOAD && p->ph[i].p_vaddr > linked &&
             rimf_page_down(p->ph[i].p_vaddr) < end)
             end = rimf_page_down(p->ph[i].p_vaddr);
     return in && linked >= in->p_vaddr && linked < end ? end - linked : 0;
 }
 
-/* The string there, or NULL when it does not end. */
+/* The string there, or NULL if it is not terminated. */
 static const char *string_at(const struct program *p, uint64_t linked)
 {
     const char *string = (const char *)(p->bias + linked);
@@ -70,7 +70,7 @@ static const char *string_at(const struct program *p, uint64_t linked)
     return NULL;
 }
 
-/* AddressSanitizer ends a program in which a library comes before its runtime. */
+/* AddressSanitizer ends a program if a library precedes its runtime. */
 static int wants_to_be_first(const char *needed)
 {
     return rimf_after(needed, "libasan.so") || rimf_after(needed, "libclang_rt.asan");
@@ -102,7 +102,7 @@ static void look_at_dynamic(struct loader *l, const struct program *p, const Elf
     }
 }
 
-/* The kernel has read it in the file; this is the same place. */
+/* The kernel has read it in the file; this is the same string. */
 static const char *interpreter(const struct program *p, const Elf64_Phdr *at)
 {
     const Elf64_Phdr *in = segment_at(p, at->p_vaddr);
@@ -123,7 +123,7 @@ void program_look(struct loader *l)
     l->interpreter = interp ? interpreter(&p, interp) : NULL;
 }
 
-/* The page with the program headers is there; linkers put the notes beside them. */
+/* The page with the program headers is mapped; linkers put the notes beside them. */
 static int is_readable(const struct loader *l, const struct program *p, const Elf64_Phdr *notes)
 {
     uintptr_t at = p->bias + notes->p_vaddr, page = rimf_page_down((uintptr_t)p->ph);

@@ -2,9 +2,9 @@
  *
  * loader/start/relocate_stage.c: the stage `relocate`: objects are mapped, and nothing is relocated.
  *
- * The host loader maps an object segment by segment, first those of a file (place.c answers these
- * calls).  When the last of them is there, passes hear of the object; the host loader relocates when
- * it has mapped all that belongs to the start, or to a dlopen.
+ * The host loader maps an object segment by segment, first those of a file (place.c answers these calls).
+ * After the last of them, passes are told about the object.  The host loader relocates when it has mapped
+ * all objects of the start, or of a dlopen.
  *
  *     first mapping     the program headers are read from it: how many mappings are to come
  *     last mapping      the objects so far are told to an image of this stage; passes are asked
@@ -13,11 +13,12 @@
  *                       mapped in vain, nor (some versions) a dlopen before its first object; and at RT_CONSISTENT,
  *                       behind a dlclose, or a dlopen that failed half-way
  *
- * The image of the other stages has relocated objects alone; this one also has those that are not, and neither
- * the vDSO nor the host loader.
+ * The image of the other stages has only relocated objects; this one also has the others, but neither the
+ * vDSO nor the host loader.
  */
 #include "loader/loader.h"
 
+#include "rimf/elf/headers.h"
 #include "rimf/elf/view.h"
 #include "rimf/image/image.h"
 #include "loader/manager/pipeline.h"
@@ -25,7 +26,6 @@
 #include <errno.h>    /* numbers only */
 #include <sys/mman.h> /* numbers only */
 
-#define PHDRS_MOST 64u
 
 /* ---- objects -------------------------------------------------------------------------- */
 
@@ -108,7 +108,7 @@ static int is_listed(const struct loader *l, const struct rimf_source *source)
     return map != NULL;
 }
 
-/* Nothing is being mapped: every object that the image should have is in the link map. */
+/* No object is being mapped: every object that belongs into the image is in the link map. */
 void relocatestage_compare(struct loader *l)
 {
     struct relocatestage *r = &l->relocatestage;
@@ -128,18 +128,6 @@ void relocatestage_compare(struct loader *l)
 
 /* ---- mappings ---------------------------------------------------------------------------------- */
 
-/* The headers at the start of its first segment, or NULL. */
-static const Elf64_Ehdr *header_at(uintptr_t at, size_t length, size_t offset)
-{
-    const Elf64_Ehdr *eh = (const Elf64_Ehdr *)at;
-
-    if (offset || length < sizeof *eh || memcmp(eh->e_ident, ELFMAG, SELFMAG) != 0 ||
-        eh->e_phoff % 8 || eh->e_phnum > PHDRS_MOST || eh->e_phoff > RIMF_PAGE - sizeof *eh ||
-        eh->e_phnum * sizeof(Elf64_Phdr) > RIMF_PAGE - eh->e_phoff)
-        return NULL;
-    return eh;
-}
-
 static int has_mapping(const Elf64_Phdr *ph)
 {
     return ph->p_type == PT_LOAD &&
@@ -149,12 +137,12 @@ static int has_mapping(const Elf64_Phdr *ph)
 static void begin(struct loader *l, uintptr_t at, size_t length, size_t offset)
 {
     struct relocatestage *r = &l->relocatestage;
-    const Elf64_Ehdr *eh = header_at(at, length, offset);
-    const Elf64_Phdr *ph = eh ? (const void *)(at + eh->e_phoff) : NULL;
+    size_t n; /* headers lie at the start of the first segment, in its first page */
+    const Elf64_Phdr *ph = elf_headers((const void *)at, offset || !length ? 0 : RIMF_PAGE, &n);
     const Elf64_Phdr *first = NULL;
 
     r->left = 0;
-    for (size_t i = 0; ph && i < eh->e_phnum; i++) {
+    for (size_t i = 0; i < n; i++) {
         first = !first && ph[i].p_type == PT_LOAD ? &ph[i] : first;
         r->left += has_mapping(&ph[i]);
     }
@@ -163,10 +151,10 @@ static void begin(struct loader *l, uintptr_t at, size_t length, size_t offset)
     relocatestage_compare(l);
     r->bias = at - rimf_page_down(first->p_vaddr);
     r->phdr = ph;
-    r->phnum = eh->e_phnum;
+    r->phnum = n;
 }
 
-/* A segment of an object's file lies at `at`; with `first`, its first. */
+/* Called when a segment of an object's file is mapped at `at`; `first`: it is the first one. */
 void relocatestage_mapped(struct loader *l, uintptr_t at, const struct mmap_call *c, int first)
 {
     struct relocatestage *r = &l->relocatestage;
@@ -185,12 +173,12 @@ void relocatestage_mapped(struct loader *l, uintptr_t at, const struct mmap_call
     *source = (struct rimf_source){.name = name, .bias = r->bias, .phdr = r->phdr, .phnum = r->phnum,
                                    .dynamic = dynamic_of(r->phdr, r->phnum, r->bias),
                                    .flags = r->n == 1 ? MVLD_OBJECT_MAIN : 0,
-                                   /* It comes before the libraries whose symbols it is to interpose. */
+                                   /* It precedes the libraries whose symbols it interposes. */
                                    .room = pipeline_brings(l->pipeline, name) ? MVLD_SYMBOLS_MAX : 0};
     if (update(l, &change) || change.n_added != 1) {
         r->n--;
     } else {
-        source->name = change.added[0]->name; /* the image's, as long as it has the object */
+        source->name = change.added[0]->name; /* owned by the image, as long as it has the object */
         pipeline_relocate(l->pipeline, r->image, change.added, 1, l->started);
     }
     rimf_heap_release(&l->heap, name);

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: MIT
  *
- * loader/start/slot_writers.c: tools that write to slots of the GOT while the program runs, to see calls or
- * to change them.  A call that was made direct passes by what they write, and they would not know.
+ * loader/start/slot_writers.c: recognises tools that write to GOT slots while the program runs, to count or
+ * change calls.  Such a tool would miss direct calls.
  *
- * They are known by the names of their files: by this list, and by [app] slot-writers.  What such a tool imports
- * tells nothing: whoever makes code (LLVM, Java, a browser) wants dl_iterate_phdr and mprotect as well.
+ * They are recognised by file name: by this list, and by [app] slot-writers.  Their imports are no
+ * criterion: code generators (LLVM, Java, browsers) also import dl_iterate_phdr and mprotect.
  *
- * When one is there at the start, no call becomes direct.  When one comes later, calls go through their
- * slots again before its first constructor runs, and objects name the tables of relocations of their files,
- * not a snapshot's, which have no symbols: a tool finds slots by these.  What cannot be done is said on standard error.
+ * If one is mapped at the start, no call becomes direct.  If one comes later, calls go through their slots
+ * again before its first constructor runs.  Objects also point to their files' tables of relocations again:
+ * a snapshot's have no symbols, by which a tool finds slots.  Standard error reports what is not possible.
  */
 #include "loader/loader.h"
 
 #include "loader/manager/pipeline.h"
 #include "rimf/realise/realise.h"
 
-/* Beginnings of the names of files.  No pointers, which would have to be relocated. */
+/* Prefixes of file names.  No pointers, because these would need relocation. */
 static const char known[][20] = {
     "_memray.",         /* memray */
-    "libheaptrack_",    /* heaptrack, preloaded or brought into a process that runs */
+    "libheaptrack_",    /* heaptrack, preloaded or injected into a running process */
     "libgotcha.so",     /* LLNL's GOTCHA: Score-P, Caliper, TAU */
     "libplthook",       /* kubo's, as a library */
     "libdd_profiling",  /* Datadog's ddprof */

@@ -2,9 +2,9 @@
  *
  * loader/start/start.c: everything between the kernel and the host loader, in order.
  *
- * After the jump at the end the host loader believes that the kernel started it:
- * as interpreter of the same program, or, when we were run as a program, as a
- * program with our arguments.  It calls us again at its events (hook.c).
+ * After the jump at the end the host loader assumes that the kernel started it: as interpreter of the same
+ * program, or, if we were run as a program, as a program with our arguments.  It calls us again at its
+ * events (hook.c).
  */
 #include "loader/loader.h"
 
@@ -13,15 +13,10 @@
 #include <errno.h>        /* numbers only */
 #include <fcntl.h>        /* numbers only */
 #include <sys/mman.h>     /* numbers only */
-#include <time.h>         /* numbers only */
-
-struct loader loader_state;
-_Static_assert(offsetof(struct loader, mmap_return) == 0, "entry.S jumps back through it");
-_Static_assert(offsetof(struct loader, cpuid_return) == 32, "and through these");
 
 extern const Elf64_Ehdr own_header __asm__("__ehdr_start") RIMF_HIDDEN;
 
-/* We are linked with RELATIVE relocations only.  Nothing here may need one. */
+/* We are linked with RELATIVE relocations only.  Nothing here may need relocation. */
 void loader_relocate(void)
 {
     uintptr_t base = (uintptr_t)&own_header, rela = 0, relro = 0, relro_end = 0;
@@ -48,35 +43,11 @@ void loader_relocate(void)
         rimf_syscall(SYS_mprotect, (long)relro, (long)(relro_end - relro), PROT_READ, 0, 0, 0);
 }
 
-/* ---- statistics ------------------------------------------------------------------------ */
-
-void stage_time(struct loader *l, int stage)
-{
-    static const char *const names[STAGES] = {
-        [STAGE_PLANNED] = "configuration and pipeline",
-        [STAGE_MAPPED] = "host loader mapped",
-        [STAGE_PATCHED] = "host loader hooked",
-        [STAGE_HOOK] = "host loader's own work",
-        [STAGE_RUN] = "image and passes",
-    };
-    struct timespec now = {0};
-
-    if (!rimf_log_enabled(&l->log, MVLD_LOG_STATISTICS))
-        return;
-    SYS3(l->sys, SYS_clock_gettime, CLOCK_MONOTONIC, &now, 0);
-    l->at[stage] = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-    if (stage)
-        rimf_log(&l->log, MVLD_LOG_STATISTICS, "start-up: %s: %lu ns", names[stage],
-                 l->at[stage] - l->at[stage - 1]);
-    SYS3(l->sys, SYS_clock_gettime, CLOCK_MONOTONIC, &now, 0); /* without the line itself */
-    l->at[stage] = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 /* ---- LD_PRELOAD --------------------------------------------------------------------------- */
 
 static int can_preload(struct loader *l, const char *library, int spacious)
 {
-    if (spacious && l->knobs.watcher) { /* and whoever audits would see one library more */
+    if (spacious && l->knobs.watcher) { /* and an auditor would see an additional library */
         rimf_log(&l->log, MVLD_LOG_FILES, "%s: not preloaded: %s", library, l->knobs.watcher);
         return 0;
     }
@@ -146,11 +117,11 @@ static void look_around(struct loader *l, uintptr_t *sp)
     l->direct = l->block.entry && l->block.entry->a_un.a_val == (uintptr_t)loader_entry;
     l->vdso_bias = l->block.vdso ? l->block.vdso->a_un.a_val : 0;
     knobs_read(l);
-    rimf_heap_set_alone(&l->heap, !l->knobs.watcher); /* modules of LD_AUDIT may start threads */
+    rimf_heap_set_alone(&l->heap, !l->knobs.watcher); /* LD_AUDIT modules may start threads */
     stage_time(l, STAGE_START);
 }
 
-/* Not where a pass looks at files: it may be there to refuse them. */
+/* Not if a pass has the stage `map`: it may have to refuse files. */
 static int leave_out(struct loader *l)
 {
     if (!space_is_short(l))
@@ -189,21 +160,27 @@ static void prepare(struct loader *l)
 
 static void hook(struct loader *l)
 {
-    l->hooked = host_hook(l) == 0;
+    const struct host_entries entries = {
+        .hook = (uintptr_t)loader_hook_entry,
+        .mmap = l->arena.end || l->mapstage.wanted || l->relocatestage.wanted ? (uintptr_t)loader_mmap_sites : 0,
+        .mmap_musl = (uintptr_t)loader_mmap_musl,
+    };
+
+    l->hooked = host_hook(l, &entries) == 0;
     mapstage_require(l, l->hooked ? l->mmap_return[0] : 0);
     if (l->hooked)
-        preload(l); /* only what the hook can take away again */
+        preload(l); /* only what the hook can remove again */
     else
-        store_forget(l); /* nobody will apply it */
+        store_forget(l); /* it will not be applied */
 }
 
-/* What the host loader reads of auxv.  The kernel's own copy (/proc/self/auxv)
- * keeps naming us: a debugger finds our _dl_debug_state through it. */
+/* Changes what the host loader reads of auxv.  The kernel's own copy (/proc/self/auxv) still names us: a
+ * debugger finds our _dl_debug_state through it. */
 static void hand_over(struct loader *l)
 {
     const struct host *host = &l->host;
 
-    if (l->direct) { /* "you are the program": then it works in its direct mode */
+    if (l->direct) { /* the host loader then works in its direct mode */
         if (l->block.entry)
             l->block.entry->a_un.a_val = host->entry;
         if (l->block.phdr)
@@ -233,14 +210,13 @@ struct start loader_start(struct loader *l, uintptr_t *sp)
 
     /* The kernel has mapped the program and us, and we are relocated.  No system call was made. */
     look_around(l, sp);
-    /* Known: arguments, environment, auxv, and what MVLD and its kin say. */
+    /* Known: arguments, environment, auxv, and the MVLD variables. */
     program_plan(l);
-    /* Known: which program this is, and its pipeline, which most have not: then no call was made that
-     * the host loader would not make, and all that follows is to map it and to jump there. */
+    /* Known: the program, and its pipeline.  Most programs have none: then no call was made that the host
+     * loader would not make, and the rest is to map it and to jump there. */
     if (l->pipeline)
         prepare(l);
-    /* Known: where objects will go, and what an earlier process left for this one.  The stage `map` has
-     * let the executable pass. */
+    /* Known: the arena for objects, and the snapshot.  The stage `map` has accepted the executable. */
     stage_time(l, STAGE_PLANNED);
     if (host_open(l, errors))
         give_up(l, errors);
@@ -248,8 +224,8 @@ struct start loader_start(struct loader *l, uintptr_t *sp)
     stage_time(l, STAGE_MAPPED);
     if (!l->knobs.off)
         hook(l);
-    /* Its calls of mmap, its questions to the CPU and its _dl_debug_state lead to us (entry.S); LD_PRELOAD
-     * names the libraries that passes bring. */
+    /* The host loader's calls of mmap, its cpuid instructions and its _dl_debug_state jump to us (entry.S);
+     * LD_PRELOAD names the libraries of passes. */
     store_or_exit(l);
     sys_close(l->sys, l->host.fd);
     stage_time(l, STAGE_PATCHED);
@@ -257,19 +233,19 @@ struct start loader_start(struct loader *l, uintptr_t *sp)
     return (struct start){l->host.entry, (uintptr_t)l->block.sp};
     /* The host loader runs, and calls
      *
-     *   loader_mmap        for each mapping (mapped.c).  An object's file passes the stage `map`, gets its
-     *                      place, and when all of it is there goes through the stage `relocate`.  When the
-     *                      last is mapped, none is relocated: tables of an earlier process are laid before
-     *                      the host loader's eyes (relocations_replace).
+     *   loader_mmap        for each mapping (mapped.c).  An object's file goes through the stage `map`, gets
+     *                      its address, and when all of it is mapped goes through the stage `relocate`.  When
+     *                      the last object is mapped, none is relocated: the dynamic sections now point to the
+     *                      snapshot's tables (relocations_replace).
      *   loader_event       at the end (hook.c, first_event): all objects are relocated, and no constructor has
-     *                      run.  objects_start makes the image; then either what an earlier process made
-     *                      of the code is mapped (store_run), or passes run, and what they declared is
-     *                      realised.  LD_PRELOAD is again what the user said.
+     *                      run.  objects_start makes the image; then either the snapshot's code is mapped
+     *                      (store_begin), or passes run, and their edits are made.  LD_PRELOAD has the user's
+     *                      value again.
      *
      * Constructors run, and main.  In each dlopen loader_mmap is called as above, then
      *
-     *   loader_event       the link map has changed (objects_changed): what went, passes hear of; in front of
-     *                      what came, whose constructors are still to run, init.c waits:
-     *   loader_init        it is relocated, and its first constructor would run now (objects_relocated): what
-     *                      was learnt of it is mapped, or passes run. */
+     *   loader_event       the link map has changed (objects_changed): passes are told of closed objects; for new
+     *                      ones, whose constructors have not run, init.c waits:
+     *   loader_init        the first new object is relocated, and its first constructor would run now
+     *                      (objects_relocated): its learnt code is mapped, or passes run. */
 }

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * loader/start/start.h: the order of a start, and the events of the host loader.
+ *
+ * start.c lists a start.  init.c and objects.c call each other: what came by dlopen waits for its relocation in
+ * init.c, and objects.c is called before and after.
  */
 #ifndef LOADER_START_H
 #define LOADER_START_H
@@ -13,6 +16,17 @@
 struct mvld_image;
 struct loader;
 
+/* ---- entry.S ----------------------------------------------------------------------------- */
+
+void loader_entry(void) RIMF_HIDDEN;      /* ELF entry point */
+void loader_hook_entry(void) RIMF_HIDDEN; /* struct host_entries */
+extern const uint8_t loader_mmap_sites[] RIMF_HIDDEN;
+void loader_mmap_musl(void) RIMF_HIDDEN;
+extern const uint8_t loader_init_thunks[] RIMF_HIDDEN; /* INIT_CHUNK entries */
+#define INIT_THUNK_SIZE 16
+void loader_init_common(void) RIMF_HIDDEN;
+void loader_no_init(void) RIMF_HIDDEN; /* endbr64; ret */
+
 /* ---- start.c ----------------------------------------------------------------------------- */
 
 struct start {
@@ -20,45 +34,52 @@ struct start {
 };
 struct start loader_start(struct loader *, uintptr_t *sp) RIMF_HIDDEN;
 void loader_relocate(void) RIMF_HIDDEN;
+
+/* ---- statistics.c ------------------------------------------------------------------------- */
+
 void stage_time(struct loader *, int stage);
 
 /* ---- program.c --------------------------------------------------------------------------- */
 
 void program_plan(struct loader *);
-/* A DT_NEEDED of the program; the name stays. */
+/* A DT_NEEDED of the program; the name remains valid. */
 void program_needs(struct loader *, const char *needed);
-/* Of its memory: l->host.musl, l->injection.first, l->interpreter */
+/* From its memory: l->host.musl, l->injection.first, l->interpreter */
 void program_look(struct loader *);
-/* Unset where it has none.  Asks the kernel before it reads. */
+/* Not set if it has none.  Checks with the kernel before reading. */
 void program_build_id(const struct loader *, struct identity *out);
 
 /* ---- mapped.c ---------------------------------------------------------------------------- */
 
-#define POPULATE_MAX (64ul << 10) /* data of no more than this is filled when it is mapped */
+#define POPULATE_MAX (64ul << 10) /* data up to this size is populated when it is mapped */
 
-/* In place of an mmap of the host loader's. */
+/* Called instead of the host loader's mmap. */
 long loader_mmap(struct loader *, const struct mmap_call *) RIMF_HIDDEN;
-/* What the link map will call the object that is being mapped, or, where that cannot be known, its real path;
- * memory of the heap, or NULL. */
+
+/* ---- mapped_name.c ------------------------------------------------------------------------ */
+
+/* The name that the link map will have for the object that is being mapped, or, if unknown, its real path;
+ * on the heap, or NULL. */
 char *mapped_name(struct loader *, const struct mmap_call *);
+/* The kernel's path; on the heap, or NULL. */
+char *mapstage_path(struct loader *, int fd);
 
 /* ---- map_stage.c ------------------------------------------------------------------------- */
 
 struct mapstage {
-    int wanted;        /* a pass looks at files before they are mapped */
-    int passed;        /* the file that was looked at last may be mapped, */
-    struct file_id last; /* which this is, */
-    uintptr_t at;        /* and where a pass wants it; 0: anywhere */
-    size_t length;       /* of the file that is looked at; 0: its place is chosen */
+    int wanted;        /* a pass has the stage `map` */
+    int passed;        /* the last checked file may be mapped, */
+    struct file_id last; /* its identity, */
+    uintptr_t at;        /* and the address that a pass chose; 0: any */
+    size_t length;       /* of the file being checked; 0: its address is fixed */
 };
 
-/* The program is known, and its passes; nothing is mapped yet. */
+/* Called when the program and its passes are known, and nothing is mapped yet. */
 void mapstage_start(struct loader *);
-/* So many places are known at which the host loader maps files. */
+/* The number of known mmap calls of the host loader. */
 void mapstage_require(struct loader *, size_t mmap_sites);
-/* As the kernel knows it; memory of the heap, or NULL. */
-char *mapstage_path(struct loader *, int fd);
-/* It is about to map this one: so many bytes, or, with 0, where it says.  0, or -EACCES: a pass refused it. */
+/* Called before the host loader maps this file: so many bytes, or, with 0, at a fixed address.  0, or
+ * -EACCES: a pass refused it. */
 int mapstage_file(struct loader *, const struct mmap_call *, size_t length);
 
 /* ---- relocate_stage.c -------------------------------------------------------------------- */
@@ -66,18 +87,18 @@ int mapstage_file(struct loader *, const struct mmap_call *, size_t length);
 struct rimf_source;
 
 struct relocatestage {
-    int wanted;                  /* a pass changes symbols */
-    struct mvld_image *image;    /* of objects that may not be relocated */
+    int wanted;                  /* a pass has the stage `relocate` */
+    struct mvld_image *image;    /* of objects that may be unrelocated */
     struct rimf_source *sources; /* its objects */
     size_t n, room;
-    uintptr_t bias;              /* of the object that is being mapped, */
-    const Elf64_Phdr *phdr;      /* which has these, */
+    uintptr_t bias;              /* of the object being mapped, */
+    const Elf64_Phdr *phdr;      /* and its program headers, */
     size_t phnum;
-    size_t left;                 /* and mappings of its file to come */
+    size_t left;                 /* and the number of its remaining mappings */
 };
 
-void relocatestage_start(struct loader *); /* the executable is mapped, and nothing else */
-void relocatestage_compare(struct loader *); /* the link map may have lost objects */
+void relocatestage_start(struct loader *); /* called when only the executable is mapped */
+void relocatestage_compare(struct loader *); /* called when the link map may have lost objects */
 void relocatestage_mapped(struct loader *, uintptr_t at, const struct mmap_call *, int first);
 
 /* ---- hook.c ------------------------------------------------------------------------------ */
@@ -91,21 +112,21 @@ struct maps {
     size_t n, room;
 };
 
-/* The executable, as auxv describes it when no code of the program has run. */
+/* The executable, as auxv describes it before any code of the program runs. */
 struct main_object {
     const char *name;
     const Elf64_Phdr *phdr;
     size_t phnum;
 };
 
-int objects_create_image(struct loader *, struct mvld_image **); /* if it is not there: 0, or -ENOMEM */
+int objects_create_image(struct loader *, struct mvld_image **); /* unless it exists: 0, or -ENOMEM */
 void objects_start(struct loader *);
 void objects_changed(struct loader *);
 void objects_relocated(struct loader *);
 
 /* ---- slot_writers.c ---------------------------------------------------------------------- */
 
-/* These objects came, and no pass has seen them. */
+/* Called when objects were added, before passes see them. */
 void writers_came(struct loader *, const struct mvld_object *const *objects, size_t n);
 
 /* ---- init.c ------------------------------------------------------------------------------ */
@@ -116,9 +137,9 @@ struct init_chunk;
 
 struct init_hook {
     struct init_chunk *chunks;
-    size_t info;       /* where l_info lies in a link map, in words; 0: not yet known */
+    size_t info;       /* offset of l_info in a link map, in words; 0: unknown */
     size_t pending;    /* slots in use */
-    int unentered;     /* the objects that were waited for have run no constructor yet */
+    int unentered;     /* the awaited objects have run no constructor yet */
 };
 
 int init_catch(struct loader *, struct link_map *);

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * loader/store/folder.c: which manifest is that of this start, and where it lies.
+ * loader/store/folder.c: the folder of this start's manifest.
  *
- * A folder is named after the program and the plan, and after what else decides where words lead: a
- * program runs with LD_BIND_NOW or LD_PRELOAD one time and without it the next, or under RLIMIT_AS, where
- * a library of concat's is left out, and each time a snapshot of the other would be refused and made anew.
- * And who finds none lies where ready code fits, not at the distances of a snapshot that does not.
+ * A folder is named after the program, the plan, and whatever else decides where words are bound: a program
+ * may run with LD_BIND_NOW or LD_PRELOAD one time and without it the next, or under RLIMIT_AS, where
+ * concat's library is left out.  With one folder, each start would refuse and replace the other's snapshot.
  *
- * Nobody knows how many values LD_PRELOAD will have: there are tools that write a library for each process.  So
- * of such starts `mvld build' makes a snapshot, and on-miss renews it; but on-miss makes no first one.
+ * The number of values of LD_PRELOAD is unlimited: some tools write a library for each process.  So for
+ * such starts only `mvld build' makes a first snapshot; on-miss only renews it.
  */
 #include "loader/store/folder.h"
 
@@ -16,7 +15,7 @@
 #include "rimf/store/manifest.h"
 #include "loader/manager/pipeline.h"
 
-/* Behind what is there, with a space between; `to` NULL: how much longer it gets. */
+/* Appends, with a space between; `to` NULL: returns the additional length. */
 static size_t say(char *to, size_t n, const char *name, const char *value)
 {
     size_t more = (n > 0) + rimf_strlen(name) + rimf_strlen(value);
@@ -36,8 +35,8 @@ static int has_option(const struct loader *l)
     return l->knobs.preload_option && *l->knobs.preload_option;
 }
 
-/* Always in this order: that of the environment is no matter.  Nor is what libraries we bring, which
- * follows from the plan. */
+/* Always in this order, whatever the environment's.  Libraries that we add do not matter: they follow from
+ * the plan. */
 static size_t say_launch_key(const struct loader *l, char *to)
 {
     const char *value;
@@ -45,7 +44,7 @@ static size_t say_launch_key(const struct loader *l, char *to)
 
     for (char **e = l->block.envp; *e && !n; e++)
         if ((value = rimf_after(*e, "LD_BIND_NOW=")) && *value)
-            n += say(to, n, "LD_BIND_NOW=1", ""); /* whatever it says */
+            n += say(to, n, "LD_BIND_NOW=1", ""); /* with any value */
     for (char **e = l->block.envp; *e; e++)
         if ((value = rimf_after(*e, "GLIBC_TUNABLES=")) && *value)
             n += say(to, n, *e, "");
@@ -87,8 +86,8 @@ uint64_t store_fingerprint(struct loader *l, size_t n)
     return store_leaves_out(l) ? key ^ rimf_hash(left_out, sizeof left_out) : key;
 }
 
-/* The program, the plan, and the way it was started: run directly, the executable lies
- * among its libraries. */
+/* The program, the plan, and the kind of start: if the loader is run directly, the executable is among its
+ * libraries. */
 static void add_key(const struct loader *l, struct store_place *place, uint64_t pipeline)
 {
     size_t n = rimf_strlen(place->folder);

@@ -1,24 +1,22 @@
 /* SPDX-License-Identifier: MIT
  *
- * loader/store/later.c: objects that come by dlopen to a program with a manifest, where and
- * as they came to it before (rimf/store/manifest.h).
+ * loader/store/later.c: objects of dlopen in a program with a manifest get their learnt addresses and code
+ * (rimf/store/manifest.h).
  *
- * Nothing of this is read before the first dlopen.  Then the list is mapped, and stays so;
- * the folder is opened anew for each dlopen, because the program may close descriptors
- * that it did not open.  Objects that are not listed, and those in whose place something
- * lies, go below or above the places of all that are.
+ * Nothing is read before the first dlopen.  Then the list is mapped, and remains mapped; the folder is
+ * opened anew for each dlopen, because the program may close descriptors that it did not open.  Objects
+ * that are not listed, and those whose address is occupied, are mapped below or above the addresses of all
+ * listed ones.
  */
 #include "loader/loader.h"
 
 #include "rimf/base/cache.h"
 #include "rimf/image/image.h"
-#include "loader/manager/pipeline.h"
 
 #include <errno.h> /* numbers only */
 #include <fcntl.h> /* numbers only */
 
-/* The program starts from the manifest in `folder`, which holds the work of so many
- * passes. */
+/* The program starts from the manifest in `folder`, which holds the work of so many passes. */
 void later_start(struct loader *l, const char *folder, uint32_t user, size_t passes, int learns)
 {
     char *kept = rimf_heap_copy(&l->heap, folder);
@@ -45,7 +43,7 @@ static int is_in_arena(const struct loader *l, uintptr_t at, size_t length)
     return at >= l->arena.start && at < l->arena.end && length <= l->arena.end - at;
 }
 
-/* No other object shall lie where one of them is expected. */
+/* Excludes the addresses of expected objects for others. */
 static void keep_places(struct loader *l)
 {
     const struct manifest *list = &l->later.file.view;
@@ -58,7 +56,7 @@ static void keep_places(struct loader *l)
     }
 }
 
-/* The folder is another one for each dlopen. */
+/* The folder's descriptor is new for each dlopen. */
 static void forget_list(struct loader *l)
 {
     l->later.file.folder = -1;
@@ -98,7 +96,7 @@ static const struct manifest *the_list(struct loader *l)
     return l->later.file.map ? &l->later.file.view : NULL;
 }
 
-/* Where the object in this file lay when it was learnt, or 0. */
+/* The learnt address of the object in this file, or 0. */
 uintptr_t later_place(struct loader *l, int fd, size_t length)
 {
     const struct manifest *list = l->started && fd >= 0 ? the_list(l) : NULL;
@@ -119,14 +117,7 @@ uintptr_t later_place(struct loader *l, int fd, size_t length)
 
 /* ---- learning ------------------------------------------------------------------------- */
 
-/* One dlopen. */
-struct coming {
-    int folder;
-    const struct mvld_object **rest; /* those whose code is as in their files */
-    size_t n_rest;
-};
-
-/* Each object as it will be found again; passes that no snapshot holds are not restricted. */
+/* Adds each object to the list; passes that no snapshot holds are not restricted. */
 static void watch(struct loader *l)
 {
     const uint32_t elsewhere = MVLD_OBJECT_MAIN | MVLD_OBJECT_LOADER | MVLD_OBJECT_VDSO;
@@ -141,22 +132,25 @@ static void watch(struct loader *l)
     }
 }
 
-static void learn(struct loader *l, struct coming *c)
+static void begin_learning(struct loader *l, struct later_coming *c)
 {
-    const char *refusal = "a filter of system calls is in force";
-    long n, lock = l->filtered.on ? -EPERM
-                                  : caches_lock(l, l->later.folder, l->later.user, 0, &refusal);
-
+    c->learns = 1;
+    c->refusal = "a filter of system calls is in force";
+    c->lock = l->filtered.on ? -EPERM : caches_lock(l, l->later.folder, l->later.user, 0, &c->refusal);
     watch(l);
-    rimf_image_set_writes(l->image, !sys_failed(lock));
-    pipeline_added(l->pipeline, l->image, c->rest, c->n_rest, 0, l->later.passes);
-    pipeline_emit(l->pipeline, l->image);
-    rimf_image_set_writes(l->image, 0);
+    if (!sys_failed(c->lock))
+        rimf_image_will_write(l->image);
+}
+
+static void learn(struct loader *l, struct later_coming *c)
+{
+    long n;
+
     n = rimf_later_write(l->image, c->folder, l->later.user, c->rest, c->n_rest,
-                         sys_failed(lock) ? refusal : NULL);
+                         sys_failed(c->lock) ? c->refusal : NULL);
     rimf_image_watch_end(l->image);
-    if (!sys_failed(lock))
-        sys_close(l->sys, (int)lock);
+    if (!sys_failed(c->lock))
+        sys_close(l->sys, (int)c->lock);
     if (n < 0)
         rimf_log(&l->log, MVLD_LOG_FILES, "later: nothing learnt: %s",
                  rimf_api()->last_error(l->image));
@@ -166,7 +160,7 @@ static void learn(struct loader *l, struct coming *c)
     }
 }
 
-/* A child of fork does not learn beside its parent. */
+/* A child of fork does not learn. */
 static int learns(const struct loader *l)
 {
     return l->later.learner && l->later.learner == SYS3(l->sys, SYS_getpid, 0, 0, 0);
@@ -174,32 +168,34 @@ static int learns(const struct loader *l)
 
 /* ---- from objects.c --------------------------------------------------------------------- */
 
-/* These objects came; `unentered`: no code of them has run. */
-void later_added(struct loader *l, const struct mvld_object *const *objects, size_t n,
+void later_begin(struct loader *l, struct later_coming *c, const struct mvld_object *const *objects, size_t n,
                  int unentered)
 {
-    struct coming c = {.folder = -1, .n_rest = 0};
+    *c = (struct later_coming){.rest = objects, .n_rest = n, .folder = -1};
+    if (!l->later.folder || !unentered || !(the_list(l) || learns(l)))
+        return;
+    c->own = rimf_heap_alloc(&l->heap, n * sizeof *c->own);
+    c->folder = c->own ? (int)open_folder(l) : -1;
+    if (c->folder < 0)
+        return;
+    c->rest = c->own;
+    c->n_rest = 0;
+    if (the_list(l)) {
+        l->later.file.folder = c->folder;
+        l->later.file.filtered = l->filtered.on;
+        c->n_rest = rimf_later_apply(l->image, &l->later.file, objects, n, c->own);
+    }
+    for (size_t i = n; !the_list(l) && i-- > 0;) /* dependencies come after their users */
+        c->own[c->n_rest++] = objects[i];
+    if (c->n_rest && learns(l))
+        begin_learning(l, c);
+}
 
-    if (l->later.folder && unentered && (the_list(l) || learns(l))) {
-        c.rest = rimf_heap_alloc(&l->heap, n * sizeof *c.rest);
-        c.folder = (int)open_folder(l);
-    }
-    if (c.folder < 0 || !c.rest) {
-        pipeline_added(l->pipeline, l->image, objects, n, 0, l->later.passes);
-    } else {
-        if (the_list(l)) {
-            l->later.file.folder = c.folder;
-            c.n_rest = rimf_later_apply(l->image, &l->later.file, objects, n, c.rest);
-        }
-        for (size_t i = n; !the_list(l) && i-- > 0;) /* those that others depend on stand behind them */
-            c.rest[c.n_rest++] = objects[i];
-        if (c.n_rest && learns(l))
-            learn(l, &c);
-        else if (c.n_rest)
-            pipeline_added(l->pipeline, l->image, c.rest, c.n_rest, 0, l->later.passes);
-    }
-    if (c.folder >= 0)
-        sys_close(l->sys, c.folder);
-    rimf_heap_release(&l->heap, c.rest);
-    pipeline_added(l->pipeline, l->image, objects, n, l->later.passes, (size_t)-1);
+void later_end(struct loader *l, struct later_coming *c)
+{
+    if (c->learns)
+        learn(l, c);
+    if (c->folder >= 0)
+        sys_close(l->sys, c->folder);
+    rimf_heap_release(&l->heap, c->own);
 }

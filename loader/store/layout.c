@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * loader/store/layout.c: from which number the distances between objects follow (place/draw.c): that of
- * the snapshot with which this process starts, or one for the snapshot that it will make.
+ * loader/store/layout.c: chooses the number that determines distances between objects (place/draw.c): the
+ * one of this process's snapshot, or a new one, which a snapshot made by this process gets, too.
  */
 #include "loader/store/folder.h"
 
 #include "loader/manager/pipeline.h"
 
-/* The snapshot of root's that stands before the one that this process is to write. */
+/* Root's snapshot that precedes the one that this process is to write. */
 static int is_roots(struct loader *l, uint64_t *seed)
 {
     size_t n = l->program ? pipeline_in_snapshot(l->pipeline) : 0;
@@ -25,9 +25,9 @@ static int is_roots(struct loader *l, uint64_t *seed)
     return 1;
 }
 
-/* A start tries root's snapshot and then the user's, when all lies already where root's wants it.  So a
- * user's is made with the number of root's where there is one; and of one that is older it is said
- * (store.c, `mvld doctor') that it does not fit.  With what another mvld left, nothing else is to fit. */
+/* A start tries root's snapshot and then the user's, when all objects are already mapped by root's number.
+ * So a user's snapshot uses the number of root's, if there is one; an older one is reported (store.c, `mvld
+ * doctor') as not fitting.  A snapshot of another mvld does not matter. */
 static int is_images(struct loader *l, uint64_t *seed)
 {
     const struct found_snapshot *found = &l->snapshot;
@@ -39,18 +39,7 @@ static int is_images(struct loader *l, uint64_t *seed)
            (!found->is_users && caches_own(l));
 }
 
-/* As in store.c: under a filter of system calls none is written, unless it is asked for; nor where somebody
- * watches calls, nor a first one with what is preloaded. */
-static int may_make(const struct loader *l)
-{
-    const char *miss = pipeline_setting(l->pipeline, "on-miss");
-
-    return pipeline_in_snapshot(l->pipeline) && !l->block.secure && !l->filtered.on &&
-           !l->knobs.watcher && !l->snapshot.unasked && l->knobs.snapshot != SNAPSHOT_READY &&
-           (l->knobs.snapshot || rimf_streq(miss, "build") || rimf_streq(miss, "learn"));
-}
-
-/* Once it is known with which snapshot this process starts, and before anything is mapped. */
+/* Called once this process's snapshot is known, and before anything is mapped. */
 void layout_choose(struct loader *l)
 {
     const char *from = "the snapshot's";
@@ -58,9 +47,9 @@ void layout_choose(struct loader *l)
     if (!l->arena.end)
         return;
     if (!is_images(l, &l->arena.layout_seed)) {
-        from = "drawn for a snapshot";
+        from = "drawn";
         l->arena.layout_seed = 0;
-        if (may_make(l) && place_is_random(l))
+        if (!l->filtered.on && place_is_random(l))
             place_random(l, &l->arena.layout_seed);
     }
     if (!l->arena.layout_seed)

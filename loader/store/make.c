@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * loader/store/make.c: what a start leaves for later ones: a manifest, or ready code alone.
+ * loader/store/make.c: writes a manifest for later starts.
  *
- * A new snapshot is written to a folder of its own and renamed into place whole.  Ready code is written
- * while passes change calls (rimf/realise/overlay.c); here it is only said what came of it.
+ * A new snapshot is written to a folder of its own and renamed into place whole.
  */
 #include "loader/store/plan.h"
 
@@ -30,18 +29,13 @@ void store_end(struct loader *l, const char *before, const char *text, int statu
     sys_exit(l->sys, status);
 }
 
-const char *store_refusal(const struct loader *l)
-{
-    return l->knobs.snapshot == SNAPSHOT_READY ? "mvld: no ready code: " : "mvld: no snapshot: ";
-}
-
 static long rename_to(struct loader *l, const char *new, const char *folder, unsigned flags)
 {
     return SYS6(l->sys, SYS_renameat2, AT_FDCWD, new, AT_FDCWD, folder, flags, 0);
 }
 
-/* Whole, in one step; the old one goes.  What cannot go would stand in the way of the next build: it has its
- * place again. */
+/* Replaces the old one atomically.  If the old one cannot be removed, it would block the next build: it is
+ * put back. */
 static int put_in_place(struct loader *l, const struct store_place *place, const char *new, const char **why)
 {
     long error = rename_to(l, new, place->folder, RENAME_NOREPLACE);
@@ -55,14 +49,14 @@ static int put_in_place(struct loader *l, const struct store_place *place, const
     return (int)error;
 }
 
-/* Nobody but mvld has business there, and whose it is only people know. */
+/* Only mvld should write there, and only people know whose file it is. */
 static void say_in_the_way(char *said, size_t size, const char *path, int error, const char *why)
 {
     rimf_format(said, size, "%s: %s (error %d): remove what is there, if it is not needed", path, why, -error);
 }
 
-/* Of the program's objects one of which a pass wanted the analysis and got none, or NULL.  A snapshot without it
- * would stay, and look as good as one with it, until somebody has it made anew. */
+/* An object of the program whose analysis a pass wanted and did not get, or NULL.  A snapshot without it
+ * would look as good as one with it, until somebody has it made anew. */
 static const char *find_unanalysed(const struct loader *l)
 {
     for (size_t i = 0; i < rimf_api()->object_count(l->image); i++) {
@@ -87,20 +81,16 @@ static int write_snapshot(struct loader *l, struct store_plan *plan, char *said,
                     unanalysed);
         return -ENODATA;
     }
-    if (!plan->made) {
-        rimf_format(said, size, "out of memory");
-        return -ENOMEM;
-    }
     if (!place->folder[0]) {
         rimf_format(said, size,
                     "this user has no folder for snapshots (HOME, XDG_CACHE_HOME; MVLD_DEBUG=files says why)");
         return -ENOENT;
     }
-    cache_make_folders(l->sys, place->folder, 3); /* errors show later */
+    cache_make_folders(l->sys, place->folder, 3); /* errors appear later */
     /* Beside all snapshots: one process writes at a time. */
     rimf_format(new, sizeof new, "%.*s/" CACHE_UNFINISHED,
                 (int)(rimf_strrchr(place->folder, '/') - place->folder), place->folder);
-    error = manifest_remove(l->sys, AT_FDCWD, new, place->user, &why); /* of one that was killed */
+    error = manifest_remove(l->sys, AT_FDCWD, new, place->user, &why); /* the rest of a killed one */
     if (error && error != -ENOENT) {
         say_in_the_way(said, size, new, error, why);
         return error;
@@ -128,32 +118,16 @@ static int write_snapshot(struct loader *l, struct store_plan *plan, char *said,
     return error;
 }
 
-/* Of each object there may be two files. */
-static int say_ready(struct loader *l, char *said, size_t size)
-{
-    struct rimf_overlays_made made = rimf_image_overlays_made(l->image);
-
-    if (made.refused)
-        rimf_format(said, size, "%u could not be written (MVLD_DEBUG=passes says why)", made.refused);
-    else if (made.written + made.there)
-        rimf_format(said, size, "%s: %u written, %u there already", made.folder, made.written, made.there);
-    else
-        rimf_format(said, size, "of no object is it worth a file");
-    return made.refused || !(made.written + made.there) ? -ENOENT : 0;
-}
-
-void store_keep(struct loader *l, struct store_plan *plan)
+void store_write(struct loader *l, struct store_plan *plan)
 {
     char *room = rimf_heap_alloc(&l->heap, 2 * STORE_PLACE_MAX); /* too large for a small stack */
     const char *said = room ? room : "out of memory";
     int error = -ENOMEM;
 
     if (room)
-        error = l->knobs.snapshot == SNAPSHOT_READY ? say_ready(l, room, 2 * STORE_PLACE_MAX)
-                                                : write_snapshot(l, plan, room, 2 * STORE_PLACE_MAX);
-    if (l->knobs.snapshot != SNAPSHOT_READY)
-        rimf_log(&l->log, MVLD_LOG_FILES, "snapshot: %s%s", error ? "not written: " : "written: ", said);
+        error = write_snapshot(l, plan, room, 2 * STORE_PLACE_MAX);
+    rimf_log(&l->log, MVLD_LOG_FILES, "snapshot: %s%s", error ? "not written: " : "written: ", said);
     if (l->knobs.snapshot && (l->knobs.snapshot != SNAPSHOT_RUN || error))
-        store_end(l, error ? store_refusal(l) : "", said, error ? 1 : 0);
+        store_end(l, error ? STORE_REFUSAL : "", said, error ? 1 : 0);
     rimf_heap_release(&l->heap, room);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * loader/store/plan.h: what a start is to do with snapshots; between store/store.c and store/make.c.
+ * loader/store/plan.h: this start's plan for snapshots; shared by store/store.c and store/make.c.
  */
 #ifndef LOADER_STORE_PLAN_H
 #define LOADER_STORE_PLAN_H
@@ -9,22 +9,22 @@
 #include "rimf/store/store.h"
 
 struct store_plan {
-    size_t passes;     /* of so many a snapshot may hold the work */
-    uint64_t pipeline; /* the fingerprint of these */
+    size_t passes;     /* number of passes whose work a snapshot may hold */
+    uint64_t pipeline; /* their fingerprint */
     int build, learns;
-    int outdated; /* what does not fit is to make room for a new one */
-    int lock;     /* the cache's, of who builds or makes room; or -1 */
-    struct store_place place; /* of the new one; of who builds or makes room */
-    struct rimf_start *made;  /* what the new one says of this start; NULL: there was no memory */
+    int outdated; /* a snapshot that does not fit is to be removed for a new one */
+    int lock;     /* the cache's lock, if this process builds or frees space; or -1 */
+    struct store_place place; /* folder of the new one, if this process builds or frees space */
+    struct rimf_start *made;  /* the new one's facts about this start */
 };
 
-/* Writes what these passes did; who asked for nothing else ends here. */
-void store_keep(struct loader *, struct store_plan *);
+/* Writes the work of these passes; if nothing else was requested, ends the process. */
+void store_write(struct loader *, struct store_plan *);
 
-/* The process ends with a line, on standard error when something is wrong. */
+/* Ends the process with a line, on standard error for an error. */
 __attribute__((noreturn)) void store_end(struct loader *, const char *before, const char *text,
                                           int status);
-/* How that line begins when what was asked for was not written. */
-const char *store_refusal(const struct loader *);
+/* Prefix of that line if the snapshot was not written. */
+#define STORE_REFUSAL "mvld: no snapshot: "
 
 #endif

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT
  *
- * loader/store/relocations.c: symbols that the host loader need not look up again
- * (rimf/store/manifest.h tells why, and of which tables).
+ * loader/store/relocations.c: gives the host loader relocation tables with fewer symbols to look up
+ * (rimf/store/manifest.h has the reasons, and the tables).
  *
- * The host loader maps all objects, takes memory for thread-local storage, and then
- * relocates.  At that request for memory, when as many files are mapped as the snapshot
- * has, they are compared: the same files in the same order, at the same distances, with
- * the same build-id in memory.  Who comes in between (LD_PRELOAD, another search path)
- * makes it another list.  So does a file that the host loader cannot use and unmaps again, one of LD_PRELOAD:
- * nothing is read where it lay.  When all is the same, the host loader is led to the snapshot's tables
- * instead of those of the files; when it is not, or there is no such request, the host loader looks up as ever.
+ * The host loader maps all objects, allocates thread-local storage, and then relocates.  At that
+ * allocation, if as many files are mapped as in the snapshot, they are compared: the same files in the same
+ * order, at the same distances, with the same build-id in memory.  An additional object (LD_PRELOAD,
+ * another search path) makes a different list.  So does a file of LD_PRELOAD that the host loader cannot
+ * use and unmaps again: nothing is read at its address.  If all is the same, the dynamic sections are made
+ * to point to the snapshot's tables; otherwise, or without such an allocation, the host loader looks up all
+ * symbols.
  */
 #include "loader/loader.h"
 
+#include "rimf/elf/headers.h"
 #include "rimf/elf/view.h"
 
 #include <errno.h> /* numbers only */
@@ -27,7 +28,7 @@ static uint64_t count_files(const struct manifest *m)
     return n;
 }
 
-/* Who wants to see symbols being looked up. */
+/* Whether somebody observes symbol look-ups. */
 static int is_listened_to(const struct block *block)
 {
     for (char **e = block->envp; *e; e++)
@@ -45,7 +46,7 @@ void relocations_expect(struct loader *l)
 
 /* ---- comparing ---------------------------------------------------------------------- */
 
-/* In which segment they are is no matter: who edits files moves them. */
+/* The segment does not matter: editors of files move them. */
 static int is_readable(const Elf64_Phdr *ph, size_t n, const Elf64_Phdr *notes)
 {
     for (size_t i = 0; i < n; i++)
@@ -56,7 +57,7 @@ static int is_readable(const Elf64_Phdr *ph, size_t n, const Elf64_Phdr *notes)
     return 0;
 }
 
-/* The page with the headers is there; the rest only if the object lies where its headers say. */
+/* The page with the headers is mapped; the rest only if the object is where its headers say. */
 static int is_there(const struct rimf_sys *sys, uintptr_t start, uintptr_t at, size_t size)
 {
     return (at >= start && at + size <= start + RIMF_PAGE) || elf_readable(sys, at, size);
@@ -66,7 +67,7 @@ static uint64_t build_id_at(const struct rimf_sys *sys, uintptr_t start, uintptr
 {
     struct identity own = {NULL, 0};
     size_t n;
-    const Elf64_Phdr *ph = manifest_headers(start, &n);
+    const Elf64_Phdr *ph = elf_headers((const void *)start, RIMF_PAGE, &n);
 
     for (size_t i = 0; i < n && !own.build_id; i++)
         if (ph[i].p_type == PT_NOTE && ph[i].p_vaddr % 4 == 0 && is_readable(ph, n, &ph[i]) &&
@@ -75,8 +76,8 @@ static uint64_t build_id_at(const struct rimf_sys *sys, uintptr_t start, uintptr
     return own.build_id ? rimf_hash(own.build_id, own.size) : 0;
 }
 
-/* The object at that bias, first looked for from `from` on: objects are asked for in the link map's order.
- * NULL: none. */
+/* The object at that bias, searched from `from` on, because queries are in the link map's order.  NULL:
+ * none. */
 static const struct link_map *map_at(const struct loader *l, uintptr_t bias, const struct link_map *from)
 {
     const struct link_map *first = l->debug ? l->debug->r_map : NULL, *map = from;
@@ -88,7 +89,7 @@ static const struct link_map *map_at(const struct loader *l, uintptr_t bias, con
 
 struct comparison {
     struct loader *l;
-    const struct link_map *map; /* of the object before */
+    const struct link_map *map; /* of the previous object */
     uintptr_t *biases; /* of each object */
     size_t next;       /* of the files */
     uintptr_t base;    /* bias of the first object that is not unplaced */
@@ -99,7 +100,7 @@ static const struct mapped_file *file_of(const struct comparison *c, uint32_t i)
     const struct files *files = &c->l->files;
     const struct manifest_object *object = &c->l->snapshot.file.view.objects[i];
 
-    if (i == 0) /* the kernel mapped it, and we then the host loader */
+    if (i == 0) /* mapped by the kernel; then we mapped the host loader */
         return &files->at[0];
     if (file_id_same(&object->file, &files->at[1].identity))
         return &files->at[1];
@@ -119,7 +120,7 @@ static int is_as_recorded(struct comparison *c, uint32_t i)
         return 0;
     c->biases[i] = bias = file->start - object->first;
     c->map = map_at(c->l, bias, c->map);
-    if (!c->map) /* it was mapped, and is not any more */
+    if (!c->map) /* it was mapped, and is unmapped now */
         return 0;
     if (build_id_at(c->l->sys, file->start, bias) != object->build_id)
         return 0;
@@ -145,14 +146,14 @@ static int all_the_same(struct comparison *c)
 
 /* ---- leading it there ---------------------------------------------------------------- */
 
-/* Where a debugger is, or nobody knows, the snapshot will be refused, and passes will look for the
- * slots of whose tables nothing would be left. */
+/* With a debugger, or if that is unknown, the snapshot will be refused, and passes will need the slots,
+ * which the replaced tables do not have. */
 static int may_lay(const struct loader *l)
 {
     return l->hooked && l->filtered.untraced;
 }
 
-/* Where there is moved code, functions of the C library that are hooked for it come first. */
+/* With moved code, hooked functions of the C library come first. */
 static void lay_texts(struct loader *l, struct manifest_file *file)
 {
     const struct manifest_header *h = file->view.header;
@@ -164,7 +165,7 @@ static void lay_texts(struct loader *l, struct manifest_file *file)
              file->laid.end_text - file->laid.first_text);
 }
 
-/* The file of that library, as the host loader found it. */
+/* The path of that library, as the host loader found it. */
 static const char *path_of(const struct loader *l, uint32_t object)
 {
     const struct link_map *map = map_at(l, l->snapshot.biases[object], NULL);
@@ -189,7 +190,7 @@ int relocations_take_texts_back(struct loader *l)
     return (int)error;
 }
 
-/* All but the host loader is mapped, and nothing is relocated. */
+/* All objects but the host loader are mapped, and nothing is relocated. */
 void relocations_replace(struct loader *l)
 {
     struct manifest_file *file = &l->snapshot.file;
@@ -205,8 +206,9 @@ void relocations_replace(struct loader *l)
         rimf_log(&l->log, MVLD_LOG_FILES, "snapshot: symbols are looked up: %s", why);
     else
         lay_texts(l, file);
-    l->snapshot.relocated = file->laid.entries || file->laid.led;
-    if (l->snapshot.relocated)
-        rimf_log(&l->log, MVLD_LOG_FILES, "snapshot: %u symbols are not looked up",
+    if (!file->laid.entries && !file->laid.led)
+        return;
+    l->snapshot.state = FOUND_RELOCATED;
+    rimf_log(&l->log, MVLD_LOG_FILES, "snapshot: %u symbols are not looked up",
                  file->laid.entries);
 }

@@ -2,9 +2,9 @@
  *
  * loader/store/store.c: a program starts from a manifest (rimf/store/manifest.h), or makes one (store/make.c).
  *
- * Snapshots lie in folders named after the program and the plan, so a new one takes the
- * place of the old: root's in /var/cache/mvld/snapshots, a user's own in the user's cache.
- * What happens without one, or with one that is out of date, [app] on-miss says:
+ * Snapshots are in folders named after the program and the plan, so a new one replaces the old: root's in
+ * /var/cache/mvld/snapshots, a user's own in the user's cache.  [app] on-miss decides what happens without
+ * a snapshot that fits:
  *
  *     plain       the program runs without these passes
  *     transform   they run in this process, as if there were no snapshots (the default)
@@ -12,14 +12,14 @@
  *     learn       the same; and what comes by dlopen is added to the snapshot, by any process
  *                 in which something comes that is not in it (later.c)
  *
- * MVLD_SNAPSHOT=1 (`mvld build`) writes and exits: no constructor of the program runs.
- * MVLD_SNAPSHOT=ready (`mvld build --ready`) does so with ready code alone, for starts without a snapshot.
- * MVLD_SNAPSHOT=run (`mvld build --run`) is `learn` for one run.
- * MVLD_SNAPSHOT=check (`mvld build --check`) writes nothing: an ordinary start goes as far as a snapshot is
- * applied or not, says which or why not, and exits.  No constructor of the program runs.
+ * MVLD_SNAPSHOT=1 (`mvld build`) writes and exits: no constructor of the program runs.  MVLD_SNAPSHOT=run
+ * (`mvld build --run`) is `learn` for one run.  MVLD_SNAPSHOT=check (`mvld build --check`) writes nothing:
+ * an ordinary start, until a snapshot is applied or not; then it reports which one, or why not, and exits.
+ * No constructor of the program runs.
  */
 #include "loader/store/plan.h"
 
+#include "rimf/moved/moved.h"
 #include "rimf/store/manifest.h"
 #include "rimf/image/image.h"
 #include "loader/manager/pipeline.h"
@@ -37,7 +37,7 @@ static void say_unplaced(const struct loader *l, const struct manifest *m)
                      m->names + m->objects[i].name);
 }
 
-/* `name`, when it is not NULL, is the file on which it fails. */
+/* `name`, if not NULL, is the file that does not fit. */
 static void say_not_applied(struct loader *l, const char *folder, const char *name, const char *why)
 {
     rimf_log(&l->log, MVLD_LOG_FILES, "snapshot %s: not applied: %s%s%s", folder, name ? name : "", name ? ": " : "",
@@ -46,9 +46,9 @@ static void say_not_applied(struct loader *l, const char *folder, const char *na
         rimf_format(l->refusal, sizeof l->refusal, "%s%s%s", name ? name : "", name ? ": " : "", why);
 }
 
-/* Maps the snapshot of that place as l->snapshot.  Its folder stays open until the snapshot is applied or
- * forgotten, before any code of the program runs.  The host loader, which needs one descriptor at a
- * time, has one left: beside the folder the snapshot was open. */
+/* Maps the snapshot of that folder as l->snapshot.  The folder stays open until the snapshot is applied or
+ * forgotten, before any code of the program runs.  The host loader, which needs one descriptor at a time,
+ * has one free: the snapshot was open beside the folder. */
 static int take_manifest(struct loader *l, const struct store_place *place)
 {
     struct found_snapshot *found = &l->snapshot;
@@ -60,7 +60,8 @@ static int take_manifest(struct loader *l, const struct store_place *place)
     error = manifest_map_start(&found->file, l->sys, place->folder, place->user, &why);
     if (error && error != -ENOENT)
         say_not_applied(l, place->folder, NULL, why);
-    found->there |= error != -ENOENT;
+    if (error != -ENOENT)
+        found->state = FOUND_UNFIT;
     if (error)
         return 0;
     why = manifest_other_read(&found->file.view, l->sys);
@@ -68,7 +69,9 @@ static int take_manifest(struct loader *l, const struct store_place *place)
         say_not_applied(l, place->folder, why, "it is another file");
     else
         found->folder = rimf_heap_copy(&l->heap, place->folder);
-    if (!found->folder)
+    if (found->folder)
+        found->state = FOUND_MAPPED;
+    else
         manifest_unmap(&found->file, l->sys);
     found->file.filtered = l->filtered.on;
     return found->folder != NULL;
@@ -85,7 +88,7 @@ static int take_users(struct loader *l)
 static int may_apply(const struct loader *l)
 {
     return l->program && l->arena.end && !l->knobs.watcher &&
-           l->knobs.snapshot != SNAPSHOT_START && l->knobs.snapshot != SNAPSHOT_READY;
+           l->knobs.snapshot != SNAPSHOT_START;
 }
 
 void store_forget(struct loader *l)
@@ -95,7 +98,8 @@ void store_forget(struct loader *l)
     if (relocations_take_texts_back(l))
         store_end(l, "mvld: ",
                    "code of a snapshot that is not used lies over that of a file, and cannot be taken away", 127);
-    l->snapshot.left |= l->snapshot.file.laid.led;
+    if (l->snapshot.state != FOUND_APPLIED)
+        l->snapshot.state = l->snapshot.file.laid.led ? FOUND_LEFT : FOUND_UNFIT;
     if (manifest_take_back(&l->snapshot.file, l->sys))
         store_end(l, "mvld: ", "words lead to moved code that is not used, and cannot be led back",
                    127);
@@ -106,7 +110,7 @@ void store_forget(struct loader *l)
     l->snapshot.biases = NULL;
 }
 
-/* 1: there is one. */
+/* Returns 1 if there is one. */
 static int find_manifest(struct loader *l, size_t n)
 {
     struct store_place place;
@@ -122,8 +126,8 @@ static int is_ours(const struct loader *l)
     return l->snapshot.file.view.header->made_by == store_made_by(l->snapshot.pipeline);
 }
 
-/* A snapshot of all passes spares mapping them.  Only it says what libraries they bring, and so
- * whether another one is this start's. */
+/* A snapshot of all passes saves mapping them.  Only the snapshot knows their libraries, and so whether
+ * another snapshot is this start's. */
 static int find_late(struct loader *l)
 {
     if (may_apply(l) && find_manifest(l, pipeline_count(l->pipeline))) {
@@ -135,7 +139,7 @@ static int find_late(struct loader *l)
     return 0;
 }
 
-/* Where it would lie says for which program, pipeline and way to start. */
+/* The folder's name tells the program, pipeline and kind of start. */
 static void say_none(struct loader *l)
 {
     struct store_place place;
@@ -158,39 +162,39 @@ void store_find(struct loader *l)
             return;
         if (!find_manifest(l, n)) {
             say_none(l);
-            l->snapshot.unasked = store_preloads(l) && !l->knobs.snapshot && !l->snapshot.there;
+            if (l->snapshot.state == FOUND_NONE && store_preloads(l) && !l->knobs.snapshot)
+                l->snapshot.state = FOUND_UNASKED;
             return;
         }
     }
-    /* Passes that come behind see the tables, and so does who may have to build a snapshot
-     * all the same; and the executable is mapped first. */
+    /* Later passes, and a process that may have to build a snapshot, read the tables; and the executable is
+     * mapped first. */
     n = pipeline_in_snapshot(l->pipeline);
     if (!l->knobs.snapshot && l->snapshot.file.view.header->n_relocations &&
         n == pipeline_count(l->pipeline) && !l->direct && is_ours(l))
         relocations_expect(l);
 }
 
-/* Debuggers take the file of an object from the link map.  That of the library in which the
- * moved code lies has no names for it; the snapshot's has, at the addresses of that library. */
+/* Debuggers find an object's file by the link map.  The library that contains moved code has no names for
+ * it; the snapshot's has, at the addresses of that library. */
 static void name_moved(struct loader *l)
 {
     const char *folder = l->snapshot.folder;
     size_t size = rimf_strlen(folder) + sizeof "/" MOVED_FILE;
-    struct mvld_symbol symbol;
+    struct mvld_symbol code, frames;
     char *name;
 
-    if (!l->snapshot.file.view.region ||
-        rimf_api()->symbol_resolve(l->image, "concat_code", NULL, &symbol))
+    if (!l->snapshot.file.view.region || moved_library(l->image, &code, &frames))
         return;
     name = rimf_heap_alloc(&l->heap, size);
     if (!name)
         return;
     rimf_format(name, size, "%s/" MOVED_FILE, folder);
-    ((struct link_map *)symbol.object->link_map)->l_name = name;
+    ((struct link_map *)code.object->link_map)->l_name = name;
 }
 
 /* l->snapshot goes, applied or not. */
-static int apply_found(struct loader *l, const struct store_plan *plan)
+static void apply_found(struct loader *l, const struct store_plan *plan)
 {
     struct manifest_file *file = &l->snapshot.file;
     const struct mvld_object *object = NULL;
@@ -200,7 +204,8 @@ static int apply_found(struct loader *l, const struct store_plan *plan)
     if (texts < 0) {
         say_not_applied(l, l->snapshot.folder, object ? object->name : NULL, why);
     } else {
-        file->laid.led = 0; /* they stay led */
+        l->snapshot.state = FOUND_APPLIED;
+        file->laid.led = 0; /* they stay redirected */
         file->laid.end_text = file->laid.first_text;
         say_unplaced(l, &file->view);
         name_moved(l);
@@ -211,10 +216,9 @@ static int apply_found(struct loader *l, const struct store_plan *plan)
         later_start(l, l->snapshot.folder, file->user, plan->passes, plan->learns);
     }
     store_forget(l);
-    return texts >= 0;
 }
 
-/* The user's, which was made before root's, lies as root's does not. */
+/* The user's snapshot is older than root's, and has other distances. */
 static int lies_elsewhere(struct loader *l)
 {
     if (l->snapshot.file.view.header->layout_seed == l->arena.layout_seed)
@@ -225,23 +229,23 @@ static int lies_elsewhere(struct loader *l)
     return 1;
 }
 
-static int apply(struct loader *l, const struct store_plan *plan)
+static void apply(struct loader *l, const struct store_plan *plan)
 {
-    if (l->snapshot.folder && apply_found(l, plan))
-        return 1;
-    return !l->snapshot.left && !l->snapshot.is_users && take_users(l) && !lies_elsewhere(l) &&
-           apply_found(l, plan);
+    if (l->snapshot.folder)
+        apply_found(l, plan);
+    if (l->snapshot.state < FOUND_APPLIED && !l->snapshot.is_users && take_users(l) && !lies_elsewhere(l))
+        apply_found(l, plan);
 }
 
 /* ---- what the pipeline does with it ----------------------------------------------------- */
 
-/* Who watches calls would miss those that a snapshot made direct. */
+/* An auditor would miss the direct calls of a snapshot. */
 static struct store_plan plan_images(struct loader *l, const char *miss)
 {
     size_t n = l->program && !l->knobs.watcher ? pipeline_in_snapshot(l->pipeline) : 0;
     int learn = l->knobs.snapshot == SNAPSHOT_RUN || rimf_streq(miss, "learn");
-    /* Distances are the same each time only where we choose them.  Who starts a program with
-     * more rights than their own does not make it write. */
+    /* Distances are reproducible only if we choose them.  A process with more rights than its caller does
+     * not write. */
     int may = n && l->arena.end && !l->block.secure;
     int wanted = may && !l->knobs.check && (l->knobs.snapshot || learn || rimf_streq(miss, "build"));
 
@@ -249,14 +253,14 @@ static struct store_plan plan_images(struct loader *l, const char *miss)
         .passes = n,
         .pipeline = n ? store_fingerprint(l, n) : 0,
         /* Replaced tables have no slots: the next start builds. */
-        .build = wanted && !l->snapshot.relocated,
-        .outdated = wanted && l->snapshot.relocated,
+        .build = wanted && l->snapshot.state != FOUND_RELOCATED,
+        .outdated = wanted && l->snapshot.state == FOUND_RELOCATED,
         .learns = may && learn,
         .lock = -1,
     };
 }
 
-/* What is there was written less than a minute ago. */
+/* Whether the existing one was written less than a minute ago. */
 static int is_young(const struct loader *l, struct store_place *place)
 {
     size_t n = rimf_strlen(place->folder);
@@ -267,20 +271,20 @@ static int is_young(const struct loader *l, struct store_place *place)
     return young;
 }
 
-/* Why none is written that nobody asked for, or NULL.  A program may be started in turn in ways that no one
- * snapshot fits (with LD_LIBRARY_PATH, and without): then it does not write one each time.  And under a filter
- * all that writes is refused: not even the time is asked for. */
+/* Why no snapshot is written without an explicit request, or NULL.  A program may be started in turn in
+ * several ways that no one snapshot fits (with LD_LIBRARY_PATH, and without): then it does not write one
+ * each time.  Under a filter all writing calls are refused: not even the time is queried. */
 static const char *why_not_now(struct loader *l, struct store_plan *plan)
 {
     if (l->filtered.on)
         return "a filter of system calls is in force";
-    if (l->snapshot.unasked)
+    if (l->snapshot.state == FOUND_UNASKED)
         return "the first one with what is preloaded is made by `mvld build'";
     store_new_place(l, &plan->place, plan->pipeline);
     return is_young(l, &plan->place) ? "the one that is there is of this minute" : NULL;
 }
 
-/* One process writes to a cache at a time.  Who was asked to waits; others leave it to the next start. */
+/* One process writes to a cache at a time.  An explicit request waits; others leave it to the next start. */
 static void lock_with(struct loader *l, struct store_plan *plan)
 {
     const struct store_place *place = &plan->place;
@@ -295,12 +299,12 @@ static void lock_with(struct loader *l, struct store_plan *plan)
     if (!why || !sys_failed(plan->lock))
         return;
     if (l->knobs.snapshot)
-        store_end(l, store_refusal(l), why, 1);
+        store_end(l, STORE_REFUSAL, why, 1);
     rimf_log(&l->log, MVLD_LOG_FILES, "snapshot: none is written: %s", why);
     plan->build = plan->outdated = 0;
 }
 
-/* For the next start, which finds none. */
+/* Removes the old one, so that the next start builds. */
 static void make_room(const struct loader *l, const struct store_place *place)
 {
     const char *why;
@@ -309,22 +313,31 @@ static void make_room(const struct loader *l, const struct store_place *place)
         rimf_log(&l->log, MVLD_LOG_FILES, "snapshot: the one that does not fit stays: %s", why);
 }
 
-static void unlock(struct loader *l, struct store_plan *plan)
+static void unlock(struct loader *l, const struct store_plan *plan)
 {
-    rimf_image_set_writes(l->image, 0);
     if (!sys_failed(plan->lock))
         sys_close(l->sys, plan->lock);
 }
 
 /* What the first n passes do from here on will be written. */
-static void begin(struct loader *l, struct store_plan *plan, size_t n)
+static size_t begin(struct loader *l, const struct store_plan *plan, size_t n)
 {
+    struct store_plan *kept = n ? rimf_heap_alloc(&l->heap, sizeof *kept + sizeof *kept->made) : NULL;
+
+    if (n && !kept && l->knobs.snapshot)
+        store_end(l, STORE_REFUSAL, "out of memory", 1);
+    if (!kept) {
+        unlock(l, plan);
+        return 0;
+    }
+    *kept = *plan;
+    kept->made = (struct rimf_start *)(kept + 1);
+    l->snapshot.plan = kept;
     rimf_image_watch(l->image);
-    rimf_image_set_writes(l->image, 1);
+    rimf_image_will_write(l->image);
     place_set_unplaced(l);
-    plan->made = rimf_heap_alloc(&l->heap, sizeof *plan->made);
-    if (plan->made)
-        pipeline_makers(l->pipeline, n, plan->made);
+    pipeline_makers(l->pipeline, n, kept->made);
+    return n;
 }
 
 static const char as_is[] = "libraries lie where the kernel puts them (placement)";
@@ -339,64 +352,77 @@ static __attribute__((noreturn)) void say_checked(struct loader *l, size_t n, in
 
     if (applied && l->later.folder)
         store_end(l, "", l->later.folder, 0);
-    store_end(l, store_refusal(l), why, 1);
+    store_end(l, STORE_REFUSAL, why, 1);
 }
 
-/* Runs those passes of which a manifest may hold the work, or spares them. */
-void store_run(struct loader *l)
+/* The passes need not run, or not as if there were no snapshots. */
+static void spare(struct loader *l, size_t n, int plain)
+{
+    if (l->snapshot.state == FOUND_APPLIED)
+        pipeline_applied(l->pipeline, l->image, n);
+    else if (l->snapshot.state == FOUND_LEFT) /* relocations that passes would read are not the files' */
+        pipeline_leave(l->pipeline, n, "its snapshot is in part there, and does not fit");
+    else if (plain && !l->knobs.snapshot)
+        pipeline_leave(l->pipeline, n, "there is no snapshot (on-miss = plain)");
+}
+
+size_t store_begin(struct loader *l)
 {
     const char *miss = pipeline_setting(l->pipeline, "on-miss");
     struct store_plan plan = plan_images(l, miss);
     const char *watcher = rimf_api()->auditor(l->image);
+    int plain = rimf_streq(miss, "plain");
     size_t n = plan.passes;
-    int applied;
 
     if (watcher && plan.build && l->knobs.snapshot)
-        store_end(l, store_refusal(l), watcher, 1);
+        store_end(l, STORE_REFUSAL, watcher, 1);
     if (watcher)
         plan.build = plan.outdated = plan.learns = 0;
-
     if (l->knobs.snapshot && n && !plan.build)
-        store_end(l, store_refusal(l), as_is, 1);
-    applied = n && may_apply(l) && apply(l, &plan);
+        store_end(l, STORE_REFUSAL, as_is, 1);
+    if (n && may_apply(l))
+        apply(l, &plan);
     if (l->knobs.check)
-        say_checked(l, n, applied);
+        say_checked(l, n, l->snapshot.state == FOUND_APPLIED);
     caller_finish(l);
-    if (!applied && plan.build | plan.outdated)
+    if (l->snapshot.state == FOUND_APPLIED)
+        plan.build = plan.outdated = 0;
+    if (plan.build | plan.outdated)
         lock_with(l, &plan);
-    if (!applied && plan.outdated)
+    if (plan.outdated)
         make_room(l, &plan.place);
-    if (!applied && !l->snapshot.left && !rimf_streq(miss, "plain")) {
+    if (l->snapshot.state < FOUND_APPLIED && !plain) {
         program_complete(l);
         n = pipeline_count(l->pipeline) ? n : 0;
     }
-    if (applied) {
-        pipeline_applied(l->pipeline, l->image, n);
-        plan.build = 0;
-    } else if (l->snapshot.left) { /* relocations that passes would read are not the files' */
-        pipeline_leave(l->pipeline, n, "its snapshot is in part there, and does not fit");
-    } else if (rimf_streq(miss, "plain") && !l->knobs.snapshot) {
-        pipeline_leave(l->pipeline, n, "there is no snapshot (on-miss = plain)");
-    } else if (plan.build) {
-        begin(l, &plan, n);
-    }
-    if (!pipeline_run(l->pipeline, l->image, n) && plan.build && !pipeline_emit(l->pipeline, l->image))
-        store_keep(l, &plan);
+    spare(l, n, plain);
     if (plan.build)
-        rimf_image_watch_end(l->image);
-    rimf_heap_release(&l->heap, plan.made);
+        return begin(l, &plan, n);
     unlock(l, &plan);
+    return 0;
 }
 
-/* Whoever asked for a snapshot, or for a check, and for nothing else, must not get a running program. */
+void store_keep(struct loader *l, int failed)
+{
+    struct store_plan *plan = l->snapshot.plan;
+
+    if (!failed)
+        store_write(l, plan);
+    rimf_image_watch_end(l->image);
+    unlock(l, plan);
+    rimf_heap_release(&l->heap, plan);
+    l->snapshot.plan = NULL;
+}
+
+/* A request for a snapshot, or for a check only, must not start the program. */
 void store_or_exit(struct loader *l)
 {
     if (!l->knobs.check && (!l->knobs.snapshot || l->later.folder))
         return;
     if (!l->pipeline)
-        store_end(l, store_refusal(l), *l->refusal ? l->refusal : "no pass is configured for this program", 1);
+        store_end(l, STORE_REFUSAL, *l->refusal ? l->refusal : "no pass is configured for this program", 1);
     if (!l->hooked)
-        store_end(l, store_refusal(l), "the host loader could not be hooked", 1);
+        store_end(l, STORE_REFUSAL, "the host loader could not be hooked", 1);
     if (l->started)
-        store_end(l, store_refusal(l), "no pass did what a snapshot can hold", 1);
+        store_end(l, STORE_REFUSAL, "no pass did what a snapshot can hold", 1);
 }

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
- * order.c: whose code comes first in the region, and in which fragments.
+ * order.c: the order of code in the region, and its fragments.
  *
  *     as-loaded          the link map's order: an object before those that it needs
- *     random             objects in an order that is drawn anew, with gaps between them, so that
- *                        an address in the region does not tell where the code of the other
- *                        objects is
- *     random-functions   the functions of each object in such an order, too
- *     profile            the functions that a file names (profile.c), hottest first, whatever
- *                        objects they are of; behind them the rest of each object
+ *     random             objects in random order, with gaps between them, so that an address in the
+ *                        region does not reveal the code of other objects
+ *     random-functions   the functions of each object in random order, too
+ *     profile            the functions that a file names (profile.c), hottest first, of all
+ *                        objects; then the rest of each object
  *
- * Objects that the profile does not name, and all under the first two orders, are one block:
- * the way that costs least.
+ * Objects that the profile does not name, and all objects under the first two orders, are one
+ * block, which is cheapest.
  */
 #include "concat.h"
 
@@ -28,7 +27,7 @@ struct draws {
     size_t left;
 };
 
-/* Where the kernel has no randomness to give, the order stays as it is. */
+/* If the kernel has no random numbers, the order does not change. */
 static uint64_t draw(struct draws *d, uint64_t below)
 {
     if (!d->left) {
@@ -52,7 +51,7 @@ static void shuffle(struct draws *d, struct concat_item *items, size_t n)
 
 /* ---- plans ------------------------------------------------------------------------------- */
 
-/* An object that is cut. */
+/* An object that is cut into fragments. */
 struct cut {
     struct mvld_fragment *fragments; /* NULL: it is one block */
     uint8_t *is_hot;           /* by fragment */
@@ -73,7 +72,7 @@ static int out_of_memory(const struct planning *p)
     return p->ctx->api->fail(p->ctx->image, ENOMEM, "concat: out of memory");
 }
 
-/* What cannot be cut is a block; that is no error. */
+/* An object that cannot be cut is one block; this is no error. */
 static int cut(struct planning *p, size_t i)
 {
     const struct mvld_api *api = p->ctx->api;
@@ -93,7 +92,7 @@ static int cut(struct planning *p, size_t i)
     return 0;
 }
 
-/* Room for all fragments, and for the blocks. */
+/* Allocates all fragments and blocks. */
 static int make_room(struct planning *p)
 {
     size_t n = p->n;
@@ -167,7 +166,7 @@ static int functions_by_chance(struct planning *p)
     return error;
 }
 
-/* The fragment that holds the address, or their number. */
+/* The index of the fragment that contains the address, or the number of fragments. */
 static size_t fragment_at(const struct cut *c, uintptr_t address)
 {
     size_t low = 0, high = c->n; /* the last that begins at or before it */
@@ -184,7 +183,7 @@ static size_t fragment_at(const struct cut *c, uintptr_t address)
                                                                                         : c->n;
 }
 
-/* Each run of fragments that are not hot, as one. */
+/* Adds each run of fragments that are not hot as one item. */
 static void add_rest(struct planning *p, size_t object)
 {
     const struct cut *c = &p->cuts[object];

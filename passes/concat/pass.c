@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * pass.c: the code of all objects into one region.  Which, and in which order, is decided here; the
- * image moves it (fragment_move of mvld/pass.h).  README.md has the picture.
+ * pass.c: decides which code moves, and in which order; the image moves it (fragment_move of
+ * mvld/pass.h).  README.md has the picture.
  */
 #include "concat.h"
 
 #include <errno.h> /* numbers only */
 
-#define MANY_HOT (8u << 20) /* bytes of code: from there on huge pages pay (DECISIONS.md) */
+#define MANY_HOT (8u << 20) /* bytes of code from which huge pages pay (DECISIONS.md) */
 
 static const char *const orders[] = {"as-loaded", "random", "random-functions", "profile",
                                      NULL}; /* order.c has a function for each */
@@ -64,7 +64,7 @@ static void report_stay(const struct mvld_context *ctx, const struct mvld_object
                   whole ? "stays where it is" : "a part of it stays where it is", why);
 }
 
-/* Those of the objects that may move. */
+/* The objects that may move. */
 static const struct mvld_object **choose(const struct mvld_context *ctx,
                                          const struct mvld_object *const *objects, size_t *n)
 {
@@ -82,9 +82,9 @@ static const struct mvld_object **choose(const struct mvld_context *ctx,
 
 /* ---- in which pages ------------------------------------------------------------------ */
 
-/* There are always small pages, so what stands behind them is never needed; of a pool there may be too
- * little, and then it matters whether the kernel shall put some together.  "hugetlb" alone
- * lets it. */
+/* Small pages are always available, so a kind behind them is never needed.  A pool may be too
+ * small; then the configuration decides whether the kernel may use transparent huge pages.
+ * "hugetlb" alone allows this. */
 static enum mvld_pages configured_pages(const struct mvld_setting *settings)
 {
     const struct mvld_setting *said = &settings[CONCAT_PAGES];
@@ -94,7 +94,7 @@ static enum mvld_pages configured_pages(const struct mvld_setting *settings)
                ? MVLD_PAGES_POOL : (enum mvld_pages)first;
 }
 
-/* A profile names so much that huge pages pay; for that part of the code. */
+/* Whether the hot code of a profile is large enough for huge pages. */
 static int is_large(const struct mvld_context *ctx, const struct concat_plan *plan)
 {
     return configured_pages(ctx->settings) == MVLD_PAGES_QUICK && plan->hot >= MANY_HOT;
@@ -112,7 +112,7 @@ static enum mvld_pages wanted_pages(const struct mvld_context *ctx, const struct
 
 /* ---- the pass ------------------------------------------------------------------------ */
 
-/* What has no room stays. */
+/* An object that does not fit stays. */
 static void move(const struct mvld_context *ctx, const struct concat_plan *plan)
 {
     const struct mvld_object *said = NULL;
@@ -162,8 +162,8 @@ static int run(const struct mvld_context *ctx, const struct mvld_object *const *
     return !ctx->later || ctx->settings[CONCAT_LATER].number ? concat(ctx, objects, n) : 0;
 }
 
-/* Who asked for nothing that only moved code has is served as well by direct calls alone, and a start
- * costs less (README.md, "When it pays"). */
+/* Without an option that needs moved code, direct calls alone give as much, and a start costs less
+ * (README.md, "When it pays"). */
 static const char *idle(const struct mvld_setting *settings, size_t n)
 {
     enum mvld_pages wanted = configured_pages(settings);
@@ -176,7 +176,7 @@ static const char *idle(const struct mvld_setting *settings, size_t n)
            "(copy = always moves it)";
 }
 
-/* Moved code leads where calls lead by then. */
+/* Calls in moved code use the targets that exist by then. */
 static const char *const behind[] = {"direct-calls", NULL};
 
 __attribute__((visibility("default"))) const struct mvld_pass mvld_pass = {

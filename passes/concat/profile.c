@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * profile.c: which functions are hot, as a file says that somebody wrote, or `mvld profile`:
+ * profile.c: reads a profile, written by a person or by `mvld profile`:
  *
- *     # bash                                   hottest first; # and empty lines say nothing
- *     bash            +0x4a120                 an object, and a place in it as linked
+ *     # bash                                   hottest first; # and empty lines are ignored
+ *     bash            +0x4a120                 an object, and an address in it as linked
  *     libc.so.6       malloc                   or a symbol that it exports
  *
- * An object is named by its file's name.  Objects that are not loaded, and what they do not
- * have, are passed over: one file may serve several programs, and outlive an upgrade.  What
- * cannot be read as such lines is an error, and then no code moves.
+ * An object is identified by its file name.  Lines whose object is not loaded, or lacks the symbol
+ * or address, are skipped: one file may serve several programs, and survive an upgrade.  Any other
+ * line is an error, and then no code moves.
  */
 #include "concat.h"
 
@@ -94,8 +94,8 @@ static int add_hot(struct reading *r, size_t object, uintptr_t original)
     return 0;
 }
 
-/* Of each object that has the name: a place in it, which `place` says by its symbol; NULL: by the offset.  What
- * it does not have is no error. */
+/* For each object with this name adds the address of a symbol in it; with NULL, of the offset.  A
+ * missing one is no error. */
 static int take_places(struct reading *r, const char *name, const char *place, uint64_t offset)
 {
     int found = 0, error = 0;

@@ -2,17 +2,17 @@
  *
  * cold.c: functions whose calls do not pay.
  *
- * A call that was made direct saves about a nanosecond each time.  A page in which it stands costs
- * each process two thousand of them, and 4 KB.  So calls that a program runs once, or while it ends or
- * throws an exception (which takes it thousands of nanoseconds), stay as they are, and a page
- * that has no others stays the file's: of clang's 25,800 pages with calls 3850, of redis-server's
- * 2120 205.  A quarter of clang's calls are such, most of them those of the stack protector.
+ * A direct call saves about a nanosecond each time.  The private page that it costs takes each
+ * process two thousand, and 4 KB.  So calls that a program runs once, or while it ends or throws an
+ * exception (which takes thousands of nanoseconds), stay, and a page with no other calls stays
+ * shared: of clang's 25,800 pages with calls 3850, of redis-server's 2120 205.  A quarter of
+ * clang's calls are cold, most of them those of the stack protector.
  *
- * What is not known to be such is taken to be called often.
+ * All other functions count as hot.
  */
 #include "cold.h"
 
-/* Sorted.  No pointers, which would have to be relocated. */
+/* Sorted.  No pointers, because these would need relocation. */
 static const char names[][33] = {
     "_Exit",
     "_ITM_deregisterTMCloneTable",
@@ -62,7 +62,7 @@ static const char names[][33] = {
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/* Behind the beginning, or NULL: it begins otherwise. */
+/* Returns the part behind the prefix, or NULL if it is not there. */
 static const char *behind(const char *name, const char *beginning)
 {
     while (*beginning && *name == *beginning) {
@@ -72,7 +72,7 @@ static const char *behind(const char *name, const char *beginning)
     return *beginning ? NULL : name;
 }
 
-/* Below, at or above 0 as in the order of the list. */
+/* Returns <0, 0 or >0 in the order of the list. */
 static int order_of(const char *a, const char *b)
 {
     while (*a && *a == *b) {
@@ -82,7 +82,7 @@ static int order_of(const char *a, const char *b)
     return (unsigned char)*a - (unsigned char)*b;
 }
 
-/* std::__throw_...: _ZSt, how long the name is, the name. */
+/* std::__throw_...: _ZSt, the name's length, the name. */
 static int throws(const char *name)
 {
     name = behind(name, "_ZSt");
@@ -111,7 +111,7 @@ int cold_name(const char *name)
     return 0;
 }
 
-/* Whoever brings std::__throw_... along brings these. */
+/* An object that defines std::__throw_... defines these. */
 static const char throwing[][32] = {"_ZSt17__throw_bad_allocv", "_ZSt20__throw_length_errorPKc"};
 
 static int defines(const struct mvld_context *ctx, const struct mvld_object *object,

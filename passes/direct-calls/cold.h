@@ -7,17 +7,17 @@
 
 #include <mvld/pass.h>
 
-int cold_name(const char *); /* 1: it is called so */
+int cold_name(const char *); /* 1: the name is one of these */
 
-/* Whether an object defines such functions: where none does, no slot's name need be looked at, which
- * lies in distant memory. */
+/* Whether an object defines such functions.  If not, the names of slots need not be read, which are
+ * in distant memory. */
 struct cold_holder {
-    const struct mvld_object *object; /* NULL: nothing is known here */
+    const struct mvld_object *object; /* NULL: unknown */
     int defines;
 };
-#define COLD_HOLDERS 64u /* a table of these, by where objects lie; zero at first */
+#define COLD_HOLDERS 64u /* a table of these, hashed by object; initially zero */
 
-/* 1: the slot of `object` leads to such a function. */
+/* Returns 1 if the slot of `object` points to such a function. */
 int cold_is(const struct mvld_context *, struct cold_holder *known, const struct mvld_object *object,
             const struct mvld_binding *);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * pass.c: calls through PLT and GOT become direct ones before the first constructor runs, and in
- * objects that come later before theirs.  README.md has the picture.
+ * pass.c: makes calls through PLT and GOT direct, before the first constructor runs, and in later
+ * objects before their constructors.  README.md has the picture.
  *
- * The pass says which calls may lead straight to where they end.  Where that is, what shows it, and
- * how code is changed, here or where it has been moved, is the image's matter (calls_retarget).
+ * The pass decides which calls may become direct.  The image finds their targets and changes the
+ * code, original or moved (calls_retarget).
  */
 #include "cold.h"
 
@@ -35,8 +35,8 @@ static const char *rule(const struct mvld_context *ctx, const struct mvld_object
                ? "such calls run once, or when the program fails: not worth a page" : NULL;
 }
 
-/* Of objects with descriptors of multiverse no function is put inline: any may be changed, and is to be
- * called then. */
+/* In objects with descriptors of multiverse no function is inlined: any may be changed later, and
+ * must then be called. */
 static uint32_t singles(const struct mvld_context *ctx, const struct mvld_object *object)
 {
     return ctx->settings[INLINE].number && !ctx->api->note_each(object, MULTIVERSE_NOTE_NAME,
@@ -53,11 +53,11 @@ static int run(const struct mvld_context *ctx, const struct mvld_object *const *
     if (!*ctx->state)
         return ctx->api->fail(ctx->image, ENOMEM, "direct-calls: out of memory");
     for (size_t i = 0; i < n && !error; i++)
-        error = ctx->api->calls_retarget(ctx, objects[i], rule, MVLD_CALLS_BOUND | singles(ctx, objects[i]));
+        error = ctx->api->calls_retarget(ctx, objects[i], rule, singles(ctx, objects[i]));
     return error;
 }
 
-/* Another object may lie where it lay. */
+/* Another object may be mapped at its address. */
 static void removed(const struct mvld_context *ctx, const struct mvld_object *const *objects, size_t n)
 {
     struct cold_holder *known = *ctx->state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * bind.c: a symbol of one library leads to a function of another:
+ * bind.c: binds a symbol of one library to a function of another:
  *     [bind]
  *     from = libz.so.1:crc32
  *     to = libfast.so:fast_crc32
@@ -15,7 +15,7 @@ static const struct mvld_option options[] = {
     {.name = NULL},
 };
 
-/* Whichever of the two comes last. */
+/* Called for whichever of the two comes last. */
 static int relocate(const struct mvld_context *ctx, const struct mvld_object *const *objects, size_t n)
 {
     struct mvld_symbol from, to;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * count-calls.c: counts the calls through each slot of the GOT, in front of each call.
+ * count-calls.c: counts the calls through each slot of the GOT, before each call.
  *
- * A call through a slot leads to 16 bytes of new code, and these to where the slot leads:
+ * A call through a slot is bound to 16 bytes of new code, which jump to the slot's target:
  *     f0 48 ff 05 rel32     lock incq counter(%rip)
  *     e9 rel32              jmp target
  * The jump leaves the stack as the call made it: unwinders see caller and target alone.

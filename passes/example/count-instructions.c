@@ -4,8 +4,8 @@
  *     [count-instructions]
  *     function = libz.so.1:crc32
  *
- * MVLD_DEBUG=passes names the counters: an address and a number each.  What cannot be counted stays as it is, and the
- * log says why.
+ * MVLD_DEBUG=passes names the counters: an address and a number each.  Instructions that cannot be counted
+ * are not changed, and the log says why.
  */
 #include <mvld/pass.h>
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * passes/example/count.c: the smallest pass that does something: it counts the
- * objects and segments of the program and says so under MVLD_DEBUG=passes.
+ * passes/example/count.c: the smallest pass that does something: it counts the objects and segments of the
+ * program and logs this under MVLD_DEBUG=passes.
  *
- * It is written as a third party would write it: it includes nothing of mvld but
- * mvld/pass.h, and shows an option of each type.  passes/README.md says how to write one.
+ * It is written as a third party would write it: it includes only mvld/pass.h, and has an option of each
+ * type.  passes/README.md explains how to write a pass.
  */
 #include <mvld/pass.h>
 

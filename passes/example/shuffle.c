@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * shuffle.c: functions lie in another order at each start, those of all objects among each other, so that an address
- * that leaks tells nothing of others.  What may not move stays.
+ * shuffle.c: puts the functions of all objects into a new order at each start, so that a leaked address
+ * reveals no other one.  Code that may not move stays.
  *     [shuffle]
  *     leave = libcrypto.so.3
  */
@@ -28,7 +28,7 @@ static int is_left(const struct mvld_context *ctx, const char *path)
     return !*name && !*left;
 }
 
-/* How many pieces there are; they are added to the deck, if it has room. */
+/* The number of fragments; adds them to the deck, if it is large enough. */
 static size_t cut(struct deck *deck, const struct mvld_object *object)
 {
     const struct mvld_api *api = deck->ctx->api;
@@ -45,7 +45,7 @@ static size_t cut(struct deck *deck, const struct mvld_object *object)
     return n;
 }
 
-/* Below `n`, of the kernel's numbers. */
+/* A random number below `n`, from the kernel. */
 static int draw(struct deck *deck, size_t n, size_t *out)
 {
     int error = 0;
@@ -96,7 +96,7 @@ static int run(const struct mvld_context *ctx, const struct mvld_object *const *
     return error;
 }
 
-/* Moved code leads where calls lead by then. */
+/* Calls in moved code use the targets that exist by then. */
 static const char *const behind[] = {"direct-calls", NULL};
 
 __attribute__((visibility("default"))) const struct mvld_pass mvld_pass = {

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
- * verify.c: only listed files are mapped into the program.  `b2sum -l 256 FILE` says what to list:
+ * verify.c: allows only listed files to be mapped into the program.  `b2sum -l 256 FILE` prints what to list:
  *     [verify]
  *     allow.libc = (64 digits)
+ * With `strict` none of these either that has memory which is written and executed, or wants such a stack.
  */
 #include <mvld/pass.h>
 
+#include <elf.h> /* numbers and formats only */
+
 static const struct mvld_option options[] = {
+    {.name = "strict", .type = MVLD_OPTION_BOOL, .initial = "no", .help = "nothing may be written and executed"},
     {.name = "allow.", .type = MVLD_OPTION_PREFIX, .help = "the BLAKE2b-256 of a file, in hexadecimal digits"},
     {.name = NULL},
 };
@@ -38,6 +42,20 @@ static void compress(uint64_t h[8], const uint8_t *block, size_t n, uint64_t cou
         h[i] ^= v[i] ^ v[i + 8];
 }
 
+static int is_strict(const struct mvld_context *ctx, const struct mvld_file *file)
+{
+    const struct mvld_object *object = ctx->api->file_object(ctx, file);
+    const Elf64_Phdr *ph = object ? object->phdr : NULL;
+    uint32_t stack = PF_X; /* for files that do not tell */
+
+    for (size_t i = 0; object && i < object->n_segments; i++)
+        if (!(~object->segments[i].prot & 6)) /* PROT_WRITE and PROT_EXEC */
+            return 0;
+    for (size_t i = 0; object && i < object->phnum; i++)
+        stack = ph[i].p_type == PT_GNU_STACK ? ph[i].p_flags : stack;
+    return object && !(stack & PF_X);
+}
+
 static int map(const struct mvld_context *ctx, const struct mvld_file *file)
 {
     uint64_t h[8] = {iv[0] ^ 0x01010020, iv[1], iv[2], iv[3], iv[4], iv[5], iv[6], iv[7]};
@@ -45,7 +63,9 @@ static int map(const struct mvld_context *ctx, const struct mvld_file *file)
         n = file->size - at < 128 ? file->size - at : 128;
         compress(h, (const uint8_t *)file->bytes + at, n, at + n, at + n == file->size);
     }
-    for (size_t i = 0, n = 0; i < ctx->n_settings; i++, n = 0) {
+    if (ctx->settings[0].number && !is_strict(ctx, file))
+        return ctx->api->fail(ctx->image, 13 /* EACCES */, "%s: it may write what it executes", file->name);
+    for (size_t i = 1, n = 0; i < ctx->n_settings; i++, n = 0) {
         while (n < 64 && ctx->settings[i].text[n] == "0123456789abcdef"[h[n / 16] >> (n / 2 % 8 * 8 + !(n & 1) * 4) & 15])
             n++;
         if (n == 64 && !ctx->settings[i].text[n])

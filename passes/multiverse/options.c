@@ -2,12 +2,12 @@
  *
  * options.c: initial values of switches from the configuration.
  *
- * A switch is named as in its source.  Static switches of several units may
- * share a name: then none of them is written, for which one was meant?
+ * A switch is named as in its source.  Static switches of several units may share a name; then none
+ * is written, because the name is ambiguous.
  */
 #include "passes/multiverse/options.h"
 
-/* Digits to a number below 2^64: 0, -EINVAL, or -ERANGE. */
+/* Parses digits to a number below 2^64: 0, -EINVAL, or -ERANGE. */
 static int parse_digits(const char *text, unsigned base, uint64_t *out)
 {
     uint64_t value = 0;
@@ -60,7 +60,7 @@ static void write_switch(struct mv_switch *sw, uint64_t value)
     memcpy((void *)sw->address, &value, sw->width); /* little endian: the low bytes */
 }
 
-/* The only switch of that name among those not configured yet, or NULL. */
+/* The only switch of that name that is not configured yet, or NULL. */
 static struct mv_switch *find_named(struct mv_engine *engine, const char *name, int *several)
 {
     struct mv_switch *found = NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * pass.c: the engine as a pass: rarely changing variables become code before
- * the first constructor runs, and in objects that come later before theirs.
+ * pass.c: the engine as a pass.  It binds variation points before the first constructor runs, and
+ * those of later objects before their constructors.
  */
 #include "passes/multiverse/options.h"
 
@@ -28,7 +28,7 @@ static int is_manual(const struct mvld_context *ctx)
     return 0;
 }
 
-/* Objects as they come in one event, at start all of them. */
+/* Adds the objects of one event; at start all of them. */
 static int take_objects(const struct mvld_context *ctx, struct mv_engine *engine,
                         const struct mvld_object *const *objects, size_t n)
 {
@@ -54,7 +54,7 @@ static size_t count_sites(const struct mv_engine *engine, size_t *points)
 static int first_commit(const struct mvld_context *ctx, struct mv_engine *engine)
 {
     size_t points, sites;
-    /* Also where there is nothing yet: what comes later is then bound as well. */
+    /* Also without any point: this also decides how later objects are bound. */
     int changed = is_manual(ctx) ? 0 : mv_apply(engine, MV_COMMIT, MV_ALL, 0);
 
     sites = count_sites(engine, &points);
@@ -89,7 +89,7 @@ static int run(const struct mvld_context *ctx, const struct mvld_object *const *
     struct mv_engine *engine = *ctx->state;
     int err;
 
-    /* What passes before want is code when this has returned, before any of it is read. */
+    /* Makes the edits of earlier passes, before any code is read. */
     ctx->api->patch_end(ctx->api->patch_begin(ctx->image));
     if (!ctx->later)
         return start(ctx, objects, n);

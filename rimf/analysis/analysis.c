@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/analysis/analysis.c: how things are found in an analysis that analysis/open.c has
- * checked; the format is told in analysis/analysis.h.
+ * rimf/analysis/analysis.c: look-ups in an analysis that analysis/open.c has checked; analysis/analysis.h
+ * has the format.
  */
 #include "rimf/analysis/analysis.h"
 
@@ -31,8 +31,8 @@ uint32_t analysis_first_movable(const struct analysis *s)
     return i < s->n_units ? s->units[i].start : UINT32_MAX;
 }
 
-/* The code from the first unit on is cut into parts: of each, which is the first unit that begins in
- * it or behind it; and one more behind the last. */
+/* The code from the first unit on is divided into parts of this size; for each part the index of the first
+ * unit that begins in it or behind it; and one more behind the last. */
 #define PART 1024u
 
 static size_t part_of(const struct analysis *s, uint32_t address)

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/analysis/analysis.h: what the analyser proved of one object, as a file beside it.
+ * rimf/analysis/analysis.h: proofs about one object's code, as a file.
  *
- * Disassembly takes seconds and memory that a starting program does not have.  So
- * `mvld analyze` (rimf/analyze) does it ahead of time and leaves an analysis, which
- * the process maps and checks: where functions are, which of them are understood,
- * where their calls through the PLT and the GOT stand.
+ * Disassembly takes seconds and memory that a starting program does not have.  So `mvld analyze`
+ * (rimf/analyze) does it ahead of time and writes an analysis, which the process maps and checks: the
+ * functions, which of them are understood, and their calls through the PLT and the GOT.
  *
  *     +--------+-----------+----------+-------+-------+------------+-------------+
  *     | header | directory | segments | units | calls | references | jump tables |
@@ -13,61 +12,58 @@
  *     | frames | frame fixes | branches | fixed | path | gap | symbols | names |
  *     +--------+-------------+----------+-------+------+-----+---------+-------+
  *
- * Little-endian; all addresses are 32-bit and as linked (add the object's bias); all
- * tables are sorted by address and have entries of one size.  The tables stand in the
- * order of the directory, each padded with zeros to 8 bytes, nothing between or
- * behind them.  Each has its checksum in the directory, and the header (with the
- * directory) has its own: together they cover every byte of the file, and who needs
- * two tables reads only those.  A kind that a reader does not know is passed over; of
- * those below only the segments must be there.
+ * Little-endian; all addresses are 32-bit and as linked (add the object's bias); all tables are sorted by
+ * address and have entries of one size.  The tables are in the order of the directory, each padded with
+ * zeros to 8 bytes, with nothing between or behind them.  Each has its checksum in the directory, and the
+ * header (with the directory) has its own: together they cover every byte of the file, and a reader of two
+ * tables reads only those.  A reader skips tables of an unknown kind; of those below only the segments are
+ * required.
  *
- * WHAT IS PROMISED.  Checksums find damage, not malice: an analysis steers what is
- * written into code, so it is as trusted as the code, and only files of root or of
- * the user are taken (analysis/file.c).  The reader promises in turn that whatever the
- * bytes say, entries are sorted, do not overlap, and lie inside the executable
- * segments that the header lists.  Whether those are the segments of the object at
- * hand, the caller compares; and it verifies the bytes of each site before it writes,
- * as for any patch.
+ * GUARANTEES.  Checksums detect damage, not malice: an analysis controls what is written into code, so it
+ * must be as trusted as the code, and only files of root or of the user are used (analysis/file.c).  The
+ * reader guarantees that, whatever the bytes are, entries are sorted, do not overlap, and are inside the
+ * executable segments that the header lists.  The caller compares these with the object's segments, and
+ * verifies the bytes of each site before writing, as for any patch.
  *
- * WHOSE IT IS.  Analyses are found by build-id: ab/cdef….mvld for abcdef….  A build-id
- * says what was linked, not that the file is still that (set-interp, strip, prelink, an
- * editor keep it).  Quickly told is the file that was analysed (file_id.h).  Of another one (in a
- * container, from a backup, made where the analysis came from), or where an id does not tell files apart, all
- * bytes decide that the analysis was made of: hashes of each executable segment, and of those that
- * are only read, which hold relocations, symbols, jump tables and unwinding tables.
+ * IDENTITY.  Analyses are found by build-id: ab/cdef….mvld for abcdef….  A build-id identifies the linker's
+ * output; set-interp, strip, prelink or an editor change the file and keep it.  The analysed file is
+ * recognised quickly by file_id.h.  For another file (in a container, from a backup, made where the
+ * analysis came from), or if an id is not unique, the bytes decide: hashes of each executable segment, and
+ * of the read-only ones, which contain relocations, symbols, jump tables and unwinding tables.
  *
- * WHAT A UNIT IS.  A range that .eh_frame describes; code without such a description
- * belongs to none.  Two things are said of it.  DECODED: where each of its instructions
- * begins is proven, and no branch, pointer or symbol of the object leads into the
- * middle of one.  That suffices for changing an instruction in place.  Movable, that
- * is reason 0: also, it may be moved elsewhere and run there, with the displacements
- * that `references` and `calls` list corrected.  The reason of any other unit says why
- * it stays.  An object that as a whole cannot be moved says so in `flags`; its
- * units keep their own reasons.
+ * UNITS.  A unit is a range that .eh_frame describes; code without a description belongs to none.  DECODED:
+ * the start of each of its instructions is proven, and no branch, pointer or symbol of the object points
+ * into the middle of one.  This suffices for changing an instruction in place.  Movable, that is reason 0:
+ * it may also run at another address, with the displacements in `references` and `calls` corrected.  The
+ * reason of any other unit says why it stays.  An object that cannot be moved as a whole says so in
+ * `flags`; its units keep their own reasons.
  *
- * WHO COMES IN.  Whoever moves units leaves the originals where they are, too, and lets branches
- * between moved code lead to moved code.  REACHED says that a unit's original is also entered by
- * others: through pointers, symbols, operands, by code that stays.  To say it of too many is only
- * slower, to say it of too few as well: what enters an original runs it.  HEAD must be right: it
- * says that the first five bytes of the original, behind an endbr64 if one stands there, may be
- * written over, since nothing that runs in originals leads behind the first of them.
+ * ENTRIES.  When units move, the originals stay mapped, and branches between moved code are bound to moved
+ * code.  REACHED: a unit's original is also entered otherwise: through pointers, symbols, operands, by code
+ * that stays.  A wrong REACHED, or a missing one, is only slower: what enters an original runs it.  HEAD
+ * must be right: the first five bytes of the original, behind an endbr64 if there is one, may be
+ * overwritten, since nothing in originals points behind the first of them.
  *
- * WHAT HOLDS TOGETHER.  Movable units of one object may go to different distances.  JOINED
- * says of a unit that it and the next one in the table must not: control falls from one into
- * the other, a branch of one byte leads across, or an exception of one lands in the other.
- * Whoever moves units apart corrects the displacements in `branches`, too.
+ * REMOVAL.  HELD: a unit is referred to by something that no table lists: pointers, entry points, code that stays
+ * or is not understood, entries of tables that others use.  It must be right.  A unit without it is referred to
+ * only by the references, branches and calls listed here, by units joined with it, and by names of the dynamic
+ * symbol table.
  *
- * WHO HOLDS ADDRESSES.  Whoever lets the canonical address of a function be that of its moved code
- * must change it wherever it is held: in relocated words, and in the operands (ANALYSIS_TO_CODE) of
- * movable code, moved and original.  FIXED_CODE lists the code of which others hold addresses, or
- * might, and what does not move anyway: its canonical addresses must be the original ones.  It must be
- * right.
- * An analysis without this table says it of everything.
+ * DISTANCES.  Movable units of one object may move by different distances.  JOINED: a unit and the next one
+ * in the table must not: control falls from one into the other, a branch of one byte crosses, or an
+ * exception of one lands in the other.  If units move by different distances, the displacements in
+ * `branches` must be corrected, too.
  *
- * WHAT IT IS CALLED.  Symbols and names, where they are, are what debuggers are to find of moved code
- * (symfile.h): a symbol table as in an object file (ET_REL), which a process gives them as it stands,
- * without reading it.  So nobody checks the entries; that they begin on a page, by a gap of zeros
- * before them, lets their pages stay mapped when those of the other tables go.
+ * ADDRESSES.  If a function's canonical address becomes that of its moved code, it must be changed
+ * everywhere: in relocated words, and in the operands (ANALYSIS_TO_CODE) of movable code, moved and
+ * original.  FIXED_CODE lists code whose address other code has, or might have, and code that does not
+ * move: their canonical addresses must be the original ones.  The list must be right.  Without this table
+ * all code is fixed.
+ *
+ * NAMES.  Symbols and names are for debuggers of moved code (symfile.h): a symbol table as in an object
+ * file (ET_REL), which a process passes on without reading it.  So its entries are not checked.  It begins
+ * on a page, after a gap of zeros, so that its pages stay mapped when those of the other tables are
+ * unmapped.
  */
 #ifndef RIMF_ANALYSIS_H
 #define RIMF_ANALYSIS_H
@@ -82,8 +78,8 @@
 struct rimf_sys;
 
 #define ANALYSIS_MAGIC "MVLDside"
-#define ANALYSIS_VERSION 6u     /* of the format, and of what is proven; another one is not read */
-#define ANALYSER_VERSION 11u   /* of `mvld analyze`; counts up when results change */
+#define ANALYSIS_VERSION 7u     /* of the format, and of what is proven; another one is not read */
+#define ANALYSER_VERSION 12u   /* of `mvld analyze`; counts up when results change */
 #define ANALYSIS_BUILD_ID_MAX 64u
 #define ANALYSIS_TABLES_MAX 32u
 #define ANALYSIS_SIZE_MAX (1ul << 30)
@@ -102,16 +98,16 @@ enum analysis_kind { /* of a table */
     ANALYSIS_BRANCHES,
     ANALYSIS_FIXED_CODE,
     ANALYSIS_GAP,     /* zeros */
-    ANALYSIS_SYMBOLS, /* Elf64_Sym, the first empty: functions in movable units; values count from where
-                      * the first such unit starts, sections are ANALYSIS_SYMBOLS_IN */
+    ANALYSIS_SYMBOLS, /* Elf64_Sym, the first empty: functions in movable units; values count from the start
+                       * of the first such unit, sections are ANALYSIS_SYMBOLS_IN */
     ANALYSIS_NAMES,   /* bytes: their strings */
-    ANALYSIS_PATH,    /* bytes: where the file lay, with a 0 at the end; for people, and for who removes
-                       * analyses of files that are gone.  It stands before the gap */
+    ANALYSIS_PATH,    /* bytes: path of the file, NUL-terminated; for people, and for removing analyses of
+                       * missing files.  Precedes the gap */
     ANALYSIS_KINDS
 };
 #define ANALYSIS_WANT(kind) (1u << (kind))
-#define ANALYSIS_WANT_WHOLE (~0u) /* every byte has its checksum */
-/* All that a process reads: not what is only shown to debuggers. */
+#define ANALYSIS_WANT_WHOLE (~0u) /* every byte is covered by a checksum */
+/* All tables that a process reads: not those for debuggers. */
 #define ANALYSIS_WANT_ALL (~(ANALYSIS_WANT(ANALYSIS_SYMBOLS) | ANALYSIS_WANT(ANALYSIS_NAMES)))
 
 struct analysis_table {
@@ -120,32 +116,32 @@ struct analysis_table {
     uint64_t checksum; /* of the padded table */
 };
 
-enum analysis_flags {          /* of an object: none of its units can be moved */
+enum analysis_flags {          /* of an object none of whose units can move */
     ANALYSIS_FIXED = 1 << 0,   /* linked at a fixed address (ET_EXEC) */
-    ANALYSIS_TEXTREL = 1 << 1, /* relocations change its code; changed units are not decoded */
-    ANALYSIS_RESTARTS = 1 << 2, /* it has restartable sequences (rseq), found by their address */
+    ANALYSIS_TEXTREL = 1 << 1, /* relocations change its code; such units are not decoded */
+    ANALYSIS_RESTARTS = 1 << 2, /* it has restartable sequences (rseq), identified by their address */
     ANALYSIS_PROFILED = 1 << 3, /* a profiler or a sanitizer gets the addresses of its code */
-    ANALYSIS_LOOKED_UP = 1 << 4, /* a run time looks up return addresses of its code in tables; no
-                                 * calls of it are listed, since it may read the code, too */
+    ANALYSIS_LOOKED_UP = 1 << 4, /* a run time looks up return addresses of its code in tables; no calls are
+                                  * listed, since it may read the code, too */
     ANALYSIS_FLAGS = 0x1f
 };
 
 struct analysis_header {
     char magic[8];
-    uint32_t version, header_size; /* the directory included */
+    uint32_t version, header_size; /* with the directory */
     uint64_t size;                 /* of the analysis */
-    uint64_t checksum;             /* of header and directory, with 0 in this place */
-    uint32_t analyser;             /* whose work this is; newer ones prove more or better */
+    uint64_t checksum;             /* of header and directory, with 0 in this field */
+    uint32_t analyser;             /* version of the analyser; newer ones prove more */
     uint32_t flags;
     uint32_t build_id_size, n_tables;
-    uint8_t build_id[ANALYSIS_BUILD_ID_MAX]; /* zeros behind it */
+    uint8_t build_id[ANALYSIS_BUILD_ID_MAX]; /* padded with zeros */
     struct file_id identity;
-    uint32_t frames_start, frames_size; /* .eh_frame, its end mark included; 0: none */
-    uint64_t constants_hash; /* of the segments that are only read: analysis_is_constants */
+    uint32_t frames_start, frames_size; /* .eh_frame, with its end mark; 0: none */
+    uint64_t constants_hash; /* of the read-only segments: analysis_is_constants */
     /* the directory follows: n_tables of struct analysis_table */
 };
 
-/* An executable PT_LOAD: its bytes in the file, without what memory has more. */
+/* An executable PT_LOAD: only the part that is in the file. */
 struct analysis_segment {
     uint32_t start, size;
     uint64_t hash; /* rimf_hash of them */
@@ -153,37 +149,38 @@ struct analysis_segment {
 
 enum analysis_reason {
     ANALYSIS_PROVEN = 0,    /* movable */
-    ANALYSIS_UNDECODABLE,   /* bytes that are no instruction */
+    ANALYSIS_UNDECODABLE,   /* bytes that are not an instruction */
     ANALYSIS_IMPLAUSIBLE,   /* an instruction that no compiler emits */
-    ANALYSIS_OVERRUN,       /* its last instruction ends elsewhere than it does */
+    ANALYSIS_OVERRUN,       /* its last instruction does not end at its end */
     ANALYSIS_ADDRESS_SIZE,  /* a RIP operand of 32 bits */
     ANALYSIS_RELOCATED,     /* a relocation changes its bytes */
-    ANALYSIS_ENTERED,       /* a branch leads into the middle of an instruction */
-    ANALYSIS_POINTED,       /* a pointer, a symbol, a landing pad does */
+    ANALYSIS_ENTERED,       /* a branch targets the middle of an instruction */
+    ANALYSIS_POINTED,       /* a pointer, a symbol, or a landing pad does */
     ANALYSIS_READ,          /* its bytes are read as data */
     ANALYSIS_OUTSIDE,       /* a RIP operand outside the object */
     ANALYSIS_BASE,          /* its own address is an operand (large code model) */
-    ANALYSIS_LABEL_TAKEN,   /* other code takes the address of a place inside it */
+    ANALYSIS_LABEL_TAKEN,   /* other code takes an address inside it */
     ANALYSIS_TAKES_LABEL,   /* it takes such an address */
     ANALYSIS_LAST_UNDECODED = ANALYSIS_TAKES_LABEL,
-    ANALYSIS_FALLS,         /* runs off its end into code that stays, or nowhere */
+    ANALYSIS_FALLS,         /* runs off its end into code that stays, or into none */
     ANALYSIS_SHORT_BRANCH,  /* a branch of one byte into code that stays */
-    ANALYSIS_FRAME_ODD,     /* its unwinding description cannot be made one of moved code */
-    ANALYSIS_KEPT,          /* data keeps a place inside it that is no label of its own jumps */
-    ANALYSIS_BOUNDED,       /* code may ask where its section begins and ends */
+    ANALYSIS_FRAME_ODD,     /* its unwinding description cannot describe moved code */
+    ANALYSIS_KEPT,          /* data contains an address inside it that is no label of its own jumps */
+    ANALYSIS_BOUNDED,       /* code may use the bounds of its section */
     ANALYSIS_REASONS
 };
 
-/* In words, for people (analysis/reasons.c). */
+/* As a sentence (analysis/reasons.c). */
 const char *analysis_reason_words(enum analysis_reason);
 
 enum analysis_unit_flags {
-    ANALYSIS_DECODED = 1 << 0, /* goes with reason 0 and those behind LAST_UNDECODED */
+    ANALYSIS_DECODED = 1 << 0, /* with reason 0 and those behind LAST_UNDECODED */
     ANALYSIS_REACHED = 1 << 1, /* movable, and entered otherwise than by movable code */
     ANALYSIS_HEAD = 1 << 2,    /* REACHED, and a jump may be written over its first five
                                * bytes of the original, those behind an endbr64 */
-    ANALYSIS_JOINED = 1 << 3   /* of any reason: moves as far as the next unit, if
-                               * both move */
+    ANALYSIS_JOINED = 1 << 3,  /* with any reason: moves together with the next unit, if both move */
+    ANALYSIS_HELD = 1 << 4     /* movable, and its address may be held, or a place in it entered, by what no
+                                * table lists */
 };
 
 struct analysis_unit {
@@ -192,10 +189,10 @@ struct analysis_unit {
     uint16_t zero;
 };
 
-/* Calls and jumps through GOT slots, in decoded units.  `address` is that of the
- * opcode byte: prefixes before it (bnd, notrack) change nothing.  What the PLT entry
- * behind a rel32 does was decoded: it jumps through that slot.  And calls of functions of a
- * single instruction (single.h) in other units of the object, without prefix; their slot is 0. */
+/* Calls and jumps through GOT slots, in decoded units.  `address` is that of the opcode byte: prefixes
+ * before it (bnd, notrack) have no effect.  The PLT entry of a rel32 was decoded: it jumps through that
+ * slot.  Also calls of functions of a single instruction (single.h) in other units of the object, without
+ * prefix; their slot is 0. */
 enum analysis_call_kind {
     ANALYSIS_CALL_PLT = 1, /* e8 rel32        call entry */
     ANALYSIS_JMP_PLT,      /* e9 rel32        jmp  entry */
@@ -208,7 +205,7 @@ enum analysis_call_kind {
 
 struct analysis_call {
     uint32_t address;
-    uint32_t slot_and_kind; /* slots are 8-aligned: the kind has the low three bits */
+    uint32_t slot_and_kind; /* slots are 8-aligned: the low three bits are the kind */
 };
 
 static inline uint32_t analysis_slot(const struct analysis_call *call)
@@ -219,7 +216,7 @@ static inline enum analysis_call_kind analysis_call_kind(const struct analysis_c
 {
     return (enum analysis_call_kind)(call->slot_and_kind & 7u);
 }
-/* From the opcode to the end: 5, or 6. */
+/* From the opcode to the end: 5 or 6 bytes. */
 static inline uint32_t analysis_call_length(const struct analysis_call *call)
 {
     enum analysis_call_kind kind = analysis_call_kind(call);
@@ -228,12 +225,12 @@ static inline uint32_t analysis_call_length(const struct analysis_call *call)
                                                                                               : 6;
 }
 
-/* The displacements in movable units that say something else once the unit lies
- * elsewhere; those of `calls` are not repeated.  A displacement that is in no table is of a
- * branch from movable code to movable code: inside one unit, unless `branches` lists it. */
+/* The displacements in movable units that change if the unit moves; those of `calls` are not repeated.  An
+ * unlisted displacement is a branch from movable code to movable code: inside one unit, unless `branches`
+ * lists it. */
 enum analysis_reference_kind {
     ANALYSIS_TO_DATA = 1,   /* writable memory: data, bss, GOT */
-    ANALYSIS_TO_RODATA,     /* what is only read */
+    ANALYSIS_TO_RODATA,     /* read-only data */
     ANALYSIS_TO_JUMP_TABLE, /* the start of one of `jump tables` */
     ANALYSIS_TO_ORIGINAL,       /* operand: code that stays, a PLT entry */
     ANALYSIS_BRANCH_ORIGINAL,   /* call, jmp, jcc rel32 to such code */
@@ -242,7 +239,7 @@ enum analysis_reference_kind {
 };
 
 struct analysis_reference {
-    uint32_t address; /* of the displacement, four bytes */
+    uint32_t address; /* of the four-byte displacement */
     uint8_t kind;
     uint8_t rest;     /* bytes between the displacement and the end of the instruction */
     uint16_t zero;
@@ -253,19 +250,18 @@ struct analysis_jump_table {
     uint32_t address, count;
 };
 
-/* The FDE that describes code of a movable unit; it begins inside [frames_start,
- * frames_start + frames_size), and its range inside the unit. */
+/* The FDE of a movable unit's code; it begins inside [frames_start, frames_start + frames_size), and its
+ * range is inside the unit. */
 struct analysis_frame {
     uint32_t start, fde; /* of the range; address of the record */
 };
 
-/* Distances from their own place, four bytes inside .eh_frame, which change when the
- * bytes lie elsewhere.  There is one of kind ANALYSIS_FRAME_CODE at each fde + 8.
- * Records without one describe nothing of moved code. */
+/* Four-byte distances from their own address, inside .eh_frame, which change if the bytes move.  There is
+ * one of kind ANALYSIS_FRAME_CODE at each fde + 8.  Records without one do not describe moved code. */
 enum analysis_frame_fix_kind {
-    ANALYSIS_FRAME_CODE = 1, /* to code of a movable unit: where a range begins */
-    ANALYSIS_FRAME_OTHER,    /* to what stays: code, exception tables, personalities,
-                             * the words that hold those */
+    ANALYSIS_FRAME_CODE = 1, /* to code of a movable unit: the start of a range */
+    ANALYSIS_FRAME_OTHER,    /* to things that stay: code, exception tables, personalities, the words with
+                              * their addresses */
     ANALYSIS_FRAME_FIX_KINDS
 };
 
@@ -281,16 +277,16 @@ struct analysis_branch {
     uint32_t address;
 };
 
-/* Code whose canonical addresses are the original ones, whatever else moves: what does not (padding
- * between functions excepted), and movable units whose address is taken by such code. */
+/* Code whose canonical addresses are the original ones: code that does not move (except padding between
+ * functions), and movable units whose address such code takes. */
 struct analysis_fixed {
     uint32_t start, size;
 };
 
 /* ---- reading -------------------------------------------------------------- */
 
-/* A checked view into the bytes; what was not wanted or is not there is empty.  `fixed` is NULL
- * when there is no such table. */
+/* A checked view of the bytes; tables that were not requested or do not exist are empty.  `fixed` is NULL
+ * if there is no such table. */
 struct analysis {
     const struct analysis_header *header;
     const struct analysis_segment *segments;
@@ -300,8 +296,7 @@ struct analysis {
     const struct analysis_jump_table *jump_tables;
     const struct analysis_frame *frames; /* by start */
     const struct analysis_frame_fix *frame_fixes;
-    const struct analysis_branch *branches; /* NULL: an old analysis, whose units are not known
-                                            * to be JOINED; or not wanted */
+    const struct analysis_branch *branches; /* NULL: an old analysis without JOINED; or not requested */
     const struct analysis_fixed *fixed;
     size_t n_segments, n_units, n_calls, n_references, n_jump_tables, n_frames, n_frame_fixes,
         n_branches, n_fixed;
@@ -310,21 +305,21 @@ struct analysis {
     size_t n_near;
 };
 
-/* Checks header, directory, segments, and the tables in `wanted` (ANALYSIS_WANT, or-ed;
- * references, frames and branches bring the units with them, frames their fixes, too; calls are compared
- * with units where both are opened, else with segments).
- * `bytes` is 8-aligned and outlives the view.  0, or -EINVAL with a sentence (static) in *why and an empty view. */
+/* Checks header, directory, segments, and the tables in `wanted` (ANALYSIS_WANT, or-ed; references, frames
+ * and branches include the units, frames their fixes, too; calls are compared with units if both are
+ * opened, else with segments).  `bytes` is 8-aligned and outlives the view.  0, or -EINVAL with a static
+ * sentence in *why and an empty view. */
 int analysis_open(struct analysis *, const void *bytes, size_t size, uint32_t wanted,
                  const char **why);
 
-/* Checks the tables in `wanted` that the view does not have yet.  As analysis_open. */
+/* Checks tables in `wanted` that are not open yet.  As analysis_open. */
 int analysis_open_more(struct analysis *, uint32_t wanted, const char **why);
 
-/* The first of `n` entries, which begin with their address and ascend, at or behind `address`. */
+/* The first of `n` entries, which begin with ascending addresses, at or behind `address`. */
 size_t analysis_first_from(const void *entries, size_t n, size_t stride, uint32_t address);
-/* The unit that covers `address`, or NULL. */
+/* The unit that contains `address`, or NULL. */
 const struct analysis_unit *analysis_unit_at(const struct analysis *, uint32_t address);
-/* So many words make that quick for who asks often, until the view is closed. */
+/* With so many words this becomes fast for frequent queries, until the view is closed. */
 size_t analysis_index_size(const struct analysis *);
 void analysis_index(struct analysis *, uint32_t *words);
 /* The index of the first reference, frame (by its start), or frame fix, at or behind
@@ -336,39 +331,38 @@ size_t analysis_jump_table_from(const struct analysis *, uint32_t address);
 
 /* The start of the first movable unit, or UINT32_MAX. */
 uint32_t analysis_first_movable(const struct analysis *);
-/* Where symbols and names stand in the bytes: both in pages in which nothing else does, which are
- * the last.  0: there are none. */
+/* The positions of symbols and names: in pages of their own, which are the last.  0: there are none. */
 struct analysis_symbols {
     uint64_t symbols, symbols_size, names, names_size;
 };
 int analysis_symbols(const struct analysis *, struct analysis_symbols *);
-/* Where the file lay that was analysed, or NULL: it does not say. */
+/* The path of the analysed file, or NULL: not recorded. */
 const char *analysis_path_of(const struct analysis *);
-/* Tells one analysis of an object from another one, also of the same file. */
-#define ANALYSIS_LACKS 1u /* no key: it was asked for one, and there was none that could be used */
+/* A key that distinguishes analyses of an object, also of the same file. */
+#define ANALYSIS_LACKS 1u /* not a key: no usable analysis was found */
 static inline uint32_t analysis_key(const struct analysis_header *header)
 {
     return (uint32_t)header->checksum | 2u;
 }
-/* 1 when the analysis is of an object with this build-id. */
+/* Returns 1 if the analysis is of an object with this build-id. */
 int analysis_is_of(const struct analysis *, const void *build_id, size_t size);
 
-/* 1: a segment of those in `constants_hash`, which is their hashes mixed, in their order. */
+/* Returns 1 for the segments of `constants_hash`, which mixes their hashes in order. */
 static inline int analysis_is_constants(const Elf64_Phdr *ph)
 {
     return ph->p_type == PT_LOAD && !(ph->p_flags & (PF_W | PF_X)) && ph->p_filesz && ph->p_memsz;
 }
-/* What belongs into `checksum`; the header has `header_size` bytes. */
+/* The value for `checksum`; the header has `header_size` bytes. */
 uint64_t analysis_header_checksum(const struct analysis_header *);
 
 /* ---- files (analysis/file.c) ------------------------------------------------ */
 
-/* Where analyses lie, and whose files are taken there.  Never group or world-writable
- * ones, never through a symbolic link in the last component. */
+/* A folder of analyses, and whose files are trusted there.  Never group or world-writable ones, never
+ * through a symbolic link in the last component. */
 struct analysis_place {
     const char *folder;
-    uint32_t user; /* besides root's, files of this user */
-    int unasked;   /* whether somebody else can change where the path leads (rimf_image_set_steered) */
+    uint32_t user; /* files of this user, besides root's */
+    int unasked;   /* not yet checked whether somebody else can change its path (rimf_image_set_steered) */
 };
 
 struct analysis_file {
@@ -377,18 +371,17 @@ struct analysis_file {
     size_t size;
 };
 
-/* folder/ab/cdef….mvld.  The length, or 0 when it does not fit. */
+/* Writes folder/ab/cdef….mvld.  Returns the length, or 0 if it does not fit. */
 size_t analysis_path(char *to, size_t size, const char *folder, const void *build_id,
                     size_t build_id_size);
 
-/* Maps the analysis of the newest analyser among those that can be used, and of several the
- * first; places behind one that is up to date (ANALYSER_VERSION) are not looked at.  0;
- * -ENOENT: there is none; other errors with a sentence (static) in *why.  After an error,
- * nothing is mapped. */
+/* Maps the analysis of the newest analyser among the usable ones, and of several the first.  Folders behind
+ * one that is up to date (ANALYSER_VERSION) are not searched.  0; -ENOENT: there is none; other errors with
+ * a static sentence in *why.  After an error, nothing is mapped. */
 int analysis_find(struct analysis_file *, const struct rimf_sys *, const struct analysis_place *,
                  size_t n_places, const void *build_id, size_t build_id_size, uint32_t wanted,
                  const char **why);
-/* The same for one file, whatever build-id it is of. */
+/* The same for one file with any build-id. */
 int analysis_map(struct analysis_file *, const struct rimf_sys *, const char *path, uint32_t user,
                 uint32_t wanted, const char **why);
 void analysis_unmap(struct analysis_file *, const struct rimf_sys *);

@@ -2,9 +2,8 @@
  *
  * rimf/analysis/check.c: checks the entries of an analysis's tables (analysis/analysis.h).
  *
- * Each entry is looked at once; units are compared with segments, and calls, references
- * and frames with units, by walking both in step, so that reading costs what the tables
- * weigh.
+ * Each entry is checked once.  Units are compared with segments, and calls, references and frames with
+ * units, by walking both in step, so the cost is linear.
  */
 #include "rimf/analysis/private.h"
 
@@ -29,7 +28,7 @@ static const char *check_segments(const struct analysis *s)
     return NULL;
 }
 
-/* Steps of a walk: `*segment`, `*unit` go to the first one that ends behind `start`. */
+/* Steps of a walk: `*segment`, `*unit` advance to the first one that ends behind `start`. */
 static int in_segment(const struct analysis *s, size_t *segment, uint64_t start, uint64_t end)
 {
     while (*segment < s->n_segments &&
@@ -50,16 +49,18 @@ static inline const struct analysis_unit *in_unit(const struct analysis *s, size
     return at < stop && start >= at->start && end <= (uint64_t)at->start + at->size ? at : NULL;
 }
 
-/* HEAD needs REACHED, and both that the unit may move. */
+/* HEAD needs REACHED, and both need that the unit may move. */
 static int has_possible_flags(const struct analysis_unit *unit)
 {
     int undecoded = unit->reason && unit->reason <= ANALYSIS_LAST_UNDECODED;
-    unsigned more = unit->flags & ~(unsigned)(ANALYSIS_DECODED | ANALYSIS_JOINED);
+    unsigned more = unit->flags & ~(unsigned)(ANALYSIS_DECODED | ANALYSIS_JOINED | ANALYSIS_HELD);
 
     if ((unit->flags & ANALYSIS_DECODED ? 0 : 1) != undecoded)
         return 0;
-    if (!more || unit->reason)
-        return !more;
+    if (unit->reason)
+        return !more && !(unit->flags & ANALYSIS_HELD);
+    if (!more)
+        return 1;
     return more == ANALYSIS_REACHED ||
            (more == (ANALYSIS_REACHED | ANALYSIS_HEAD) && unit->size >= ANALYSIS_HEAD_SIZE);
 }
@@ -91,7 +92,7 @@ static int in_decoded(const struct analysis *s, size_t *at, uint64_t start, uint
     return unit && unit->flags & ANALYSIS_DECODED;
 }
 
-/* Who only changes calls where they stand has no need of the units, and reads half as much. */
+/* A process that changes calls in place does not need the units, and reads half as much. */
 static const char *check_calls(const struct analysis *s)
 {
     int units = (s->opened & ANALYSIS_WANT(ANALYSIS_UNITS)) != 0;
@@ -178,8 +179,8 @@ static const char *check_frame_fixes(const struct analysis *s)
     return NULL;
 }
 
-/* Where the range's start is said, a fix must stand.  Records mostly come in the order
- * of the code: `*near` is where the last one was found. */
+/* A range's start must have a fix.  Records are mostly in the order of the code: `*near` is the index of
+ * the last one found. */
 static int starts_with_code(const struct analysis *s, uint32_t address, size_t *near)
 {
     size_t i = *near, end = i + 8;

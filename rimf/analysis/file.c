@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/analysis/file.c: where analyses lie, and which files are taken.
+ * rimf/analysis/file.c: folders of analyses, and which files are trusted.
  *
- * cache.h tells whose files count.  Writers rename whole files into place, so what is
- * mapped does not change; who could cut it short is who could change it.
+ * cache.h has the rules.  Writers rename complete files into place, so a mapped file does not change; only
+ * those who could change it could truncate it.
  */
 #include "rimf/analysis/analysis.h"
 
@@ -54,7 +54,7 @@ void analysis_unmap(struct analysis_file *file, const struct rimf_sys *sys)
     memset(file, 0, sizeof *file);
 }
 
-/* The one of that place, when it is of this object. */
+/* Maps the analysis of that folder if it is of this object. */
 static int map_of(struct analysis_file *file, const struct rimf_sys *sys,
                   const struct analysis_place *place, const void *build_id, size_t build_id_size,
                   uint32_t wanted, const char **why)
@@ -85,7 +85,7 @@ int analysis_find(struct analysis_file *file, const struct rimf_sys *sys,
         struct analysis_file next;
         int error = map_of(&next, sys, &places[i], build_id, build_id_size, wanted, &wrong);
 
-        if (error && first == -ENOENT && error != -ENOENT) { /* of several that are wrong */
+        if (error && first == -ENOENT && error != -ENOENT) { /* of several errors */
             first = error;
             *why = wrong;
         }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/analysis/open.c: opens an analysis's bytes; the format is told in analysis/analysis.h.
+ * rimf/analysis/open.c: opens an analysis; analysis/analysis.h has the format.
  *
- * Order of the checks: the header's own bounds, its checksum, the directory, then
- * table by table its checksum and its entries (analysis/check.c).
+ * Order of checks: the header's bounds, its checksum, the directory, then for each table its checksum and
+ * its entries (analysis/check.c).
  */
 #include "rimf/analysis/private.h"
 
@@ -78,7 +78,7 @@ static uint32_t entry_size(uint32_t kind)
     return kind < ANALYSIS_KINDS ? sizes[kind] : 0;
 }
 
-/* The tables follow one another, and fill the file. */
+/* The tables are adjacent, and fill the file. */
 static const char *check_directory(const struct analysis_header *header,
                                    const struct analysis_table **found)
 {
@@ -140,7 +140,7 @@ const char *analysis_path_of(const struct analysis *s)
 
 /* ---- opening ------------------------------------------------------------------- */
 
-/* Points the view's pointer and count at a table, once its checksum is right. */
+/* Sets the view's pointer and count for a table, if its checksum is right. */
 static const char *take_table(const struct analysis_header *header, const struct analysis_table *table,
                               const void **entries, size_t *count)
 {
@@ -153,7 +153,7 @@ static const char *take_table(const struct analysis_header *header, const struct
     return NULL;
 }
 
-/* Of the tables that nobody reads here. */
+/* Checks tables that are not read here. */
 static const char *check_rest(const struct analysis_header *header)
 {
     const struct analysis_table *table = (const struct analysis_table *)(header + 1);
@@ -171,7 +171,7 @@ static const char *open_tables(struct analysis *s, const struct analysis_table *
         uint32_t kind;
         const void **entries;
         size_t *count;
-    } tables[] = { /* a table behind those that it is compared with */
+    } tables[] = { /* each table after those that it is compared with */
         {ANALYSIS_SEGMENTS, (const void **)&s->segments, &s->n_segments},
         {ANALYSIS_UNITS, (const void **)&s->units, &s->n_units},
         {ANALYSIS_CALLS, (const void **)&s->calls, &s->n_calls},

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/analysis/reasons.c: reasons in words.
+ * rimf/analysis/reasons.c: reasons as sentences.
  */
 #include "rimf/analysis/analysis.h"
 

@@ -24,12 +24,12 @@ int analyser_finish(struct analyser *a)
         frame_list_read(&a->object, list, last_fde(a), &a->list) || units_make(a))
         return -1;
     mark_units(a);
-    /* Now every start is known: places can be compared with them. */
+    /* Every start is known now: places can be compared with them. */
     check_units(a);
     check_places(a);
     check_moved_frames(a);
     decide_units(a);
-    /* Now every reason is final. */
+    /* Every reason is final now. */
     follow_dispatches(a);
     reach_units(a);
     emit_units(a);

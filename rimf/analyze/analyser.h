@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/analyze/analyser.h: what is proven of one object's code.  README.md tells the
- * rules and why they suffice.
+ * rimf/analyze/analyser.h: proofs about one object's code.  README.md has the rules and why they suffice.
  *
  *     object_open              file, segments, build-id               object.c
  *     object_read_references   relocations, symbols                   object_relocations.c
@@ -21,8 +20,8 @@
  *     emit_names               what debuggers shall find of moved code names.c
  *     analysis_make             the file                               write.c
  *
- * Each step reads what the ones before it left, and changes it no more, but for a
- * unit's reason: the first one that is found stays.
+ * Each step reads the results of earlier ones, and does not change them, except a unit's reason: the first
+ * one found is kept.
  */
 #ifndef ANALYZE_ANALYSIS_H
 #define ANALYZE_ANALYSIS_H
@@ -35,20 +34,20 @@
 
 struct unit {
     uint32_t start, end;
-    uint32_t where; /* the place that gave the reason */
+    uint32_t where; /* the address that gave the reason */
     uint8_t reason; /* enum analysis_reason */
     uint8_t falls;  /* control can run off its end */
     uint8_t jumps;  /* it has an indirect jump */
     uint8_t called; /* its last instruction is a call; 2: of the system */
-    uint8_t reached, head; /* as the flags of analysis_unit */
+    uint8_t reached, head, held; /* as the flags of analysis_unit */
     uint8_t followed;      /* what its original calls is reached */
     uint8_t joined;        /* it moves as far as the next unit */
     uint8_t dispatches;    /* how it uses the addresses of tables is known */
     uint64_t spoils;       /* table_bit of tables that it uses otherwise */
-    uint8_t kept;          /* its canonical address stays the original one, though it may move */
+    uint8_t kept;          /* its canonical address stays the original, although it may move */
 };
 
-/* One of 64, which tables may share. */
+/* One of 64 bits, which several tables may share. */
 static inline uint64_t table_bit(uint32_t table)
 {
     return 1ull << table / 4 % 64;
@@ -58,10 +57,10 @@ static inline uint64_t table_bit(uint32_t table)
 struct code {
     uint32_t start, end;
     const uint8_t *bytes;
-    uint64_t *starts;     /* a bit a byte: an instruction begins */
-    uint64_t *entered;    /* a bit a byte: something leads here, as far as is known */
-    uint32_t *first_unit; /* of each page, and of the one behind the last: the first unit
-                           * that ends behind the page's start */
+    uint64_t *starts;     /* one bit for each byte: an instruction begins */
+    uint64_t *entered;    /* one bit for each byte: a known branch or pointer ends here */
+    uint32_t *first_unit; /* for each page, and one behind the last: the first unit that ends behind the
+                           * page's start */
 };
 
 struct edge { /* `from` may move only if `to` does */
@@ -70,8 +69,8 @@ struct edge { /* `from` may move only if `to` does */
     uint8_t reason;
 };
 
-/* lea of a place, in a unit; UINT32_MAX: in what is not understood.  A label: a place in a
- * unit, not its start. */
+/* lea of an address in a unit; UINT32_MAX: in undecoded code.  A label: an address in a unit, not its
+ * start. */
 struct taken {
     uint32_t target, unit;
     uint8_t is_label;
@@ -85,11 +84,11 @@ struct analyser {
     struct vector edges;       /* struct edge */
     struct vector calls;       /* struct analysis_call */
     struct vector references;  /* struct analysis_reference */
-    struct vector candidates;  /* uint32_t: what units jump through */
-    struct vector spoiled;     /* uint32_t: tables that must stay, and other places */
+    struct vector candidates;  /* uint32_t: targets of units' jumps */
+    struct vector spoiled;     /* uint32_t: tables that must stay, and other addresses */
     struct vector jump_tables; /* struct analysis_jump_table */
     struct vector taken;       /* struct taken, sorted by unit */
-    struct vector read;        /* uint32_t: data that instructions name; only where the object locates */
+    struct vector read;        /* uint32_t: data addresses in instructions; only for an object that locates */
     struct vector moved_frames; /* struct analysis_frame */
     struct vector frame_fixes; /* struct analysis_frame_fix */
     struct vector branches;    /* struct analysis_branch */
@@ -99,12 +98,12 @@ struct analyser {
     struct code *code;
     size_t n_code;
     uint64_t n_instructions;
-    int based; /* some code computes with its own address, and so perhaps those of others */
+    int based; /* some code computes with its own address, and so perhaps others' addresses */
 };
 
-/* The whole of it.  0, or -1 with object.error set; analyser_free in both cases. */
+/* Runs all steps.  0, or -1 with object.error set; call analyser_free in both cases. */
 int analyser_run(struct analyser *, const char *path);
-/* The same once `object` is open, the rest of the struct zero. */
+/* The same if `object` is open and the rest of the struct zero. */
 int analyser_finish(struct analyser *);
 /* The same for bytes in memory. */
 int analyser_run_bytes(struct analyser *, const uint8_t *bytes, size_t size);
@@ -128,17 +127,17 @@ static inline void unit_stays(struct unit *u, enum analysis_reason reason, uint6
 
 const struct code *code_at(const struct analyser *, uint64_t address);
 struct unit *unit_at(const struct analyser *, uint64_t address);
-/* The number of the first unit that ends behind an address in code; that of all units: none does,
- * or it is no address in code. */
+/* The index of the first unit that ends behind an address in code; the number of units: there is none, or
+ * it is no address in code. */
 size_t first_unit_behind(const struct analyser *, uint64_t address);
 int is_start(const struct analyser *, uint64_t address);
-/* 1 when `address` is in a unit and not where one may enter it.  *unit: that unit. */
+/* Returns 1 if `address` is in a unit and not a place that may be entered.  *unit: that unit. */
 int enters_middle(const struct analyser *, uint64_t address, struct unit **unit);
 
 /* The bytes from `at` to the end of the unit. */
 const uint8_t *unit_code(const struct analyser *, const struct unit *, uint32_t at);
 
-/* A RIP operand that is not looked at: long NOPs, hints, undefined instructions. */
+/* A RIP operand that is ignored: long NOPs, hints, undefined instructions. */
 int rip_is_idle(const struct instruction *);
 static inline int is_lea(const struct instruction *i)
 {
@@ -151,7 +150,7 @@ uint32_t plt_slot(const struct analyser *, uint64_t address);
 int units_make(struct analyser *);
 void mark_units(struct analyser *);
 void check_units(struct analyser *);
-/* Something leads to the address, from wherever. */
+/* Records that the address is a target, from anywhere. */
 void note_entered(struct analyser *, uint64_t address);
 void check_places(struct analyser *);
 void check_moved_frames(struct analyser *);
@@ -160,24 +159,24 @@ void follow_dispatches(struct analyser *);
 void reach_units(struct analyser *);
 void emit_units(struct analyser *);
 void find_jump_tables(struct analyser *);
-/* What could be an entry of a table.  1: it is; 0: not; -1: it leads to code that stays.  *seen: a unit
- * that an entry in front of it leads to, or NULL. */
+/* Checks a possible entry of a table.  1: it is one; 0: not; -1: its target is code that stays.  *seen: the
+ * unit of an earlier entry's target, or NULL. */
 int entry_leads(const struct analyser *, uint32_t table, uint64_t at, struct unit **seen);
 
 void emit_moved_frames(struct analyser *);
 void emit_fixed(struct analyser *);
 void emit_names(struct analyser *);
-/* Of an object that locates: all keep their addresses but what only tables hold. */
+/* For an object that locates: all functions keep their addresses unless only tables hold them. */
 void keep_untabled(struct analyser *);
-/* 1 when the range is nothing but padding. */
+/* Returns 1 if the range is only padding. */
 int is_padding(const struct code *, uint32_t start, uint32_t end);
 
 /* ---- the file (write.c) ------------------------------------------------------------ */
 
-/* The analysis's bytes, to be freed; NULL: no memory, or no build-id (error is set). */
+/* Returns the analysis's bytes, to be freed; NULL: no memory, or no build-id (error is set). */
 void *analysis_make(struct analyser *, size_t *size);
-/* Writes it to folder/ab/cdef….mvld, aside and renamed; missing folders are made.
- * 0, or -1 with object.error set. */
+/* Writes it to folder/ab/cdef….mvld, under another name and renamed; creates missing folders.  0, or -1
+ * with object.error set. */
 int analysis_write(struct analyser *, const char *folder);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/analyze/check.c: rules 2 to 6.  Every branch, pointer, symbol and landing pad
- * leads to the start of an instruction; code is not read as data; nobody computes with
- * addresses inside functions; operands lie inside the object.
+ * rimf/analyze/check.c: rules 2 to 6.  The target of every branch, pointer, symbol and landing pad is the
+ * start of an instruction; code is not read as data; nothing computes with addresses inside functions;
+ * operands are inside the object.
  *
- * The branches of units that stay count as much as those of the others.
+ * Branches of units that stay count as much as those of others.
  */
 #include "rimf/analyze/analyser.h"
 
@@ -12,9 +12,9 @@
 
 #define SLACK 4096u /* compilers fold constants into addresses of arrays */
 
-/* What a unit does with its own address. */
+/* A unit's uses of its own address. */
 struct own {
-    int taken; /* the address of its start */
+    int taken; /* it takes the address of its start */
     int constants; /* it has 64-bit immediates */
 };
 
@@ -52,8 +52,8 @@ static void check_branch(struct analyser *a, uint32_t number, uint32_t at,
         VECTOR_ADD(&a->edges, struct edge, number, UINT32_MAX, at, ANALYSIS_SHORT_BRANCH);
 }
 
-/* lea of a place in a function: a label, so that its distance to others may be
- * computed with, or a table in the code.  A function's start is a pointer to it. */
+/* lea of an address inside a function: a label, with which distances may be computed, or a table in the
+ * code.  A function's start is a pointer to it. */
 static void check_lea(struct analyser *a, struct unit *u, uint32_t at, uint64_t target,
                       struct own *own)
 {
@@ -100,8 +100,8 @@ static int is_constant(const struct instruction *i)
            i->immediate_size == 8;
 }
 
-/* The large code model adds a 64-bit constant to an address in the code.  Of a function
- * that takes its own, no constant may lead into the object. */
+/* The large code model adds a 64-bit constant to an address in the code.  If a function takes its own
+ * address, none of its constants may be a distance into the object. */
 static void check_constants(struct analyser *a, struct unit *u)
 {
     const uint8_t *code = unit_code(a, u, u->start);
@@ -110,7 +110,7 @@ static void check_constants(struct analyser *a, struct unit *u)
 
     for (uint32_t at = u->start; at < u->end; at += i.length, code += i.length) {
         if (!decode(code, u->end - at, &i))
-            return; /* it stays for that */
+            return; /* it stays for this reason */
         if (!is_constant(&i))
             continue;
         memcpy(&constant, code + i.immediate_at, sizeof constant);
@@ -155,7 +155,7 @@ static void check_pad(void *cookie, uint64_t pad)
     const struct unit *to = unit_at(p->a, pad);
 
     check_entered(p->a, pad, ANALYSIS_POINTED, p->u->start);
-    if (to && to != p->u) /* a distance from the start of the function, which is not written */
+    if (to && to != p->u) /* a distance from the start of the function, which is not stored */
         VECTOR_ADD(&p->a->edges, struct edge, (uint32_t)(p->u - units_of(p->a)),
                    (uint32_t)(to - units_of(p->a)), p->u->start, ANALYSIS_SHORT_BRANCH);
 }

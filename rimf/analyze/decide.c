@@ -2,12 +2,11 @@
  *
  * rimf/analyze/decide.c: rule 7, to the fixed point.
  *
- * A unit that runs off its end into the next one, or that reaches another one with a
- * branch of one byte, can move only if that one does: nothing else fits between them.
- * So whatever stays keeps those that depend on it where they are, and these in turn
- * others.  Edges are sorted by what they lead to, and each is followed once.
+ * A unit that runs off its end into the next one, or that branches to another one with one byte, can move
+ * only together with it: nothing else fits between them.  So each unit that stays keeps its dependents, and
+ * these keep theirs.  Edges are sorted by target, and each is followed once.
  *
- * And those that may move, move together, with what lies between them (JOINED).
+ * Units with such an edge that may move are JOINED: they move together, with everything between them.
  */
 #include "rimf/analyze/analyser.h"
 
@@ -18,7 +17,7 @@ static int by_to(const void *a, const void *b)
     return x->to < y->to ? -1 : x->to > y->to;
 }
 
-/* NOPs between functions are run through as well. */
+/* NOPs between functions are executed, too. */
 static uint32_t behind_padding(const struct analyser *a, const struct unit *u)
 {
     const struct code *c = code_at(a, u->start);
@@ -63,7 +62,7 @@ static size_t first_to(const struct edge *edges, size_t n, uint32_t to)
     return low;
 }
 
-/* Everything that leads to `to` stays; what is new at that goes onto the stack. */
+/* All units with an edge to `to` stay; new ones are pushed onto the stack. */
 static void hold(struct analyser *a, uint32_t to, struct vector *stack)
 {
     const struct edge *edges = a->edges.at;
@@ -78,8 +77,8 @@ static void hold(struct analyser *a, uint32_t to, struct vector *stack)
     }
 }
 
-/* That a call as the last instruction does not return is believed of what compilers emit.  In
- * functions that somebody cut in two by hand it may; what follows then follows at once. */
+/* A call as the last instruction is assumed not to return, as compilers emit it.  In functions that were
+ * divided by hand it may return; then the continuation follows directly. */
 static void join_calls(struct analyser *a)
 {
     struct unit *units = units_of(a);
@@ -114,7 +113,7 @@ void decide_units(struct analyser *a)
     add_falls(a);
     if (a->edges.n)
         qsort(a->edges.at, a->edges.n, sizeof(struct edge), by_to);
-    hold(a, UINT32_MAX, &stack); /* into code that is no unit */
+    hold(a, UINT32_MAX, &stack); /* into code outside units */
     for (uint32_t i = 0; i < a->units.n; i++) {
         if (units_of(a)[i].reason)
             hold(a, i, &stack);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/analyze/emit.c: what passes need of units: calls through PLT and GOT, and of functions of
- * a single instruction, in those that are decoded, references in those that may move.
+ * rimf/analyze/emit.c: emits what passes need of units: for decoded units calls through PLT and GOT, and of
+ * functions of a single instruction; for movable units references.
  */
 #include "rimf/analyze/analyser.h"
 
@@ -31,8 +31,8 @@ static void add_call(struct analyser *a, uint32_t at, const struct instruction *
 
 static enum analysis_call_kind plt_kind(const struct instruction *i)
 {
-    /* bnd, a hint, and 67, which linkers put before a call to fill a byte, do nothing;
-     * 66 does nothing behind which REX.W stands, and others were refused as odd. */
+    /* bnd, a hint, and 67, which linkers put before a call to fill a byte, have no effect; 66 has none
+     * before REX.W, and others were refused as odd. */
     if (i->prefixes & (PREFIX_LOCK | PREFIX_REP))
         return 0;
     switch (instruction_flow(i)) {
@@ -43,7 +43,7 @@ static enum analysis_call_kind plt_kind(const struct instruction *i)
     }
 }
 
-/* A call of a function, the beginning of `to`, that may stand where it is called. */
+/* A call of a function (the start of `to`) that its instruction may replace. */
 static int calls_single(const struct analyser *a, const struct instruction *i,
                         const struct unit *to, uint64_t target)
 {
@@ -76,7 +76,7 @@ static void emit_branch(struct analyser *a, const struct unit *u, uint32_t at,
 
 /* ---- operands ----------------------------------------------------------------------------- */
 
-/* Behind 66 a call that is written over this one would mean something else. */
+/* After 66 the call that replaces this one would mean something else. */
 static enum analysis_call_kind slot_kind(const struct instruction *i)
 {
     if (!instruction_is(i, 0, 0xff) ||
@@ -116,7 +116,7 @@ static void emit_unit(struct analyser *a, const struct unit *u)
 
     for (uint32_t at = u->start; at < u->end; at += i.length, code += i.length) {
         if (!decode(code, u->end - at, &i))
-            return; /* cannot be: it is decoded */
+            return; /* cannot happen: the unit is decoded */
         if (flow_is_relative(instruction_flow(&i)))
             emit_branch(a, u, at, &i, branch_target(code, at, &i));
         else if (i.rip && !rip_is_idle(&i))
@@ -124,7 +124,8 @@ static void emit_unit(struct analyser *a, const struct unit *u)
     }
 }
 
-/* Who looks its code up may also compare its bytes with those of another process: no calls. */
+/* A run time that looks its code up may also compare its bytes with those of another process: list no
+ * calls. */
 void emit_units(struct analyser *a)
 {
     if (a->object.flags & ANALYSIS_LOOKED_UP)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/analyze/fixed.c: whose canonical address is the original (analysis/analysis.h, FIXED_CODE).
+ * rimf/analyze/fixed.c: code whose canonical address is the original (analysis/analysis.h, FIXED_CODE).
  *
- * Whoever lets functions have other canonical addresses corrects relocated words, and lea
- * in movable code.  What other code there is may take addresses, too:
+ * A process that gives functions other canonical addresses corrects relocated words, and lea in movable
+ * code.  Other code may take addresses, too:
  *
  * - lea in a unit that stays, and whatever could be one in code that is not understood
  *   (reach.c believes each byte).  The unit that it leads to keeps its address.
@@ -13,8 +13,8 @@
  *   lies in another object's (object_watched.c).  Functions that only vtables hold are not
  *   asked for (tabled.c).
  *
- * What does not move keeps its address of course.  Not so padding between functions: a
- * symbol there marks the end of what stands before it.
+ * Code that does not move keeps its address.  Padding between functions does not: a symbol there marks the
+ * end of the preceding function.
  */
 #include "rimf/analyze/analyser.h"
 

@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/analyze/object_relocations.c: what the host loader writes into the object, and
- * where symbols stand: all places that may be entered or pointed at from outside the
- * code, the slots of the GOT, and code that relocations change.
+ * rimf/analyze/object_relocations.c: reads relocations and symbols: all addresses that may be entered or
+ * pointed to from outside the code, the slots of the GOT, and code that relocations change.
  *
- * An object at a fixed address has pointers that no relocation names.  A search for
- * words that look like addresses finds numbers (of python3's code, 9 % were entered by
- * one), so there is none: there branches, symbols and landing pads must do.
+ * An object at a fixed address has pointers without relocations.  A search for words that look like
+ * addresses finds numbers (in python3, 9 % of the code would be entered by one), so there is none:
+ * branches, symbols and landing pads must suffice.
  *
- * All relocated words are noted once more, with those that lead to data, for who asks what lies between them
- * (tabled.c).
+ * All relocated words are stored once more, including those that point to data, for tabled.c.
  *
- * A file may name the same table a thousand times over in its headers, but reads it
- * once here; no count is larger than what its bytes hold.
+ * A file may name the same table a thousand times in its headers, but it is read once; no count is larger
+ * than its bytes allow.
  */
 #include "rimf/analyze/object.h"
 
@@ -31,7 +29,7 @@ static void point(struct object *o, uint64_t target, uint64_t from)
         VECTOR_ADD(&o->pointers, struct pointer, (uint32_t)target, (uint32_t)from);
 }
 
-/* A word that a relocation writes; target 0: another object may know it. */
+/* A word that a relocation writes; target 0: in another object. */
 static void write_word(struct object *o, uint64_t target, uint64_t place)
 {
     const struct segment *s = object_segment(o, place);
@@ -40,7 +38,7 @@ static void write_word(struct object *o, uint64_t target, uint64_t place)
         VECTOR_ADD(&o->words, struct pointer, (uint32_t)target, (uint32_t)place);
 }
 
-/* A table of the dynamic section, cut to what its segment has. */
+/* A table of the dynamic section, cut at the end of its segment. */
 static const void *table(const struct object *o, int64_t tag, uint64_t want, size_t entry,
                          size_t *n)
 {
@@ -57,7 +55,7 @@ static const void *table(const struct object *o, int64_t tag, uint64_t want, siz
 struct symbols {
     const Elf64_Sym *at;
     size_t n;
-    const char *names; /* the last byte is a zero, or there are none */
+    const char *names; /* the last byte is zero, or there are no names */
     size_t names_size;
 };
 
@@ -71,7 +69,7 @@ static void take_place(struct object *o, uint64_t place, uint32_t type)
         VECTOR_ADD(&o->slots, uint32_t, (uint32_t)place);
 }
 
-/* A relocation changes up to eight bytes; each of them that is code is noted. */
+/* A relocation changes up to eight bytes; each of them in code is recorded. */
 static void take_relocated(struct object *o, uint64_t place)
 {
     if (!is_code(o, place) && !is_code(o, place + 7))
@@ -89,7 +87,7 @@ static void take_relocation(struct object *o, const struct symbols *symbols, con
     take_place(o, r->r_offset, type);
     take_relocated(o, r->r_offset);
     if (type == R_X86_64_64 && symbol < symbols->n) {
-        /* Another object may define it; then nobody is hurt by one check more. */
+        /* Another object may define it; then one more check does no harm. */
         const Elf64_Sym *sym = &symbols->at[symbol];
         int known = sym->st_shndx != SHN_UNDEF && ELF64_ST_TYPE(sym->st_info) != STT_TLS;
 
@@ -151,8 +149,7 @@ static void take_relr(struct object *o)
 
 /* ---- symbols --------------------------------------------------------------------------- */
 
-/* The GNU hash table does not say how many symbols there are: the last chain ends with
- * the last one. */
+/* The GNU hash table does not give the number of symbols: the last chain ends with the last one. */
 static size_t count_by_gnu_hash(const struct object *o)
 {
     size_t n, room;
@@ -202,8 +199,8 @@ static struct symbols dynamic_symbols(const struct object *o)
     return s;
 }
 
-/* Of functions, and of places without a type in the dynamic table: other objects may
- * call those, too.  Data in code is noted apart. */
+/* Takes functions, and untyped addresses in the dynamic table: other objects may call those, too.  Data in
+ * code is stored separately. */
 static void take_symbols(struct object *o, const struct symbols *symbols, int local)
 {
     for (size_t i = 0; i < symbols->n; i++) {

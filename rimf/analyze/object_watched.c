@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/analyze/object_watched.c: objects whose code somebody knows by its address: who
- * runs it elsewhere deceives that one.
+ * rimf/analyze/object_watched.c: recognises objects whose code somebody identifies by its address, and
+ * which would be confused by moved code.
  *
- * The kernel restarts an interrupted sequence (rseq) when the program counter lies in a
- * range that is described by original addresses.  Moved code would be interrupted and never
- * restarted.  Such sequences are found by the signature in front of their abort handlers,
+ * The kernel restarts an interrupted sequence (rseq) if the program counter is in a range that is described
+ * by original addresses.  Moved code would be interrupted and never restarted.  Such sequences are found by
+ * the signature before their abort handlers,
  *
  *     0f b9 3d 53 30 05 53     ud1 0x53053053(%rip),%edi
  *
- * or by the section with their descriptions.  Profilers are called with the address of
- * the function, and sanitizers report by return addresses.  Those of the former are in
- * every C library: who defines them is no user.
+ * or by the section with their descriptions.  Profilers are called with the address of the function, and
+ * sanitizers report return addresses.  Every C library defines the profilers' functions: an object that
+ * defines them does not use them.
  *
- * Who calls dl_iterate_phdr may look there for the object that its own function lies in, as
- * the JVM does to find its home.  Its code may run elsewhere, but addresses that it may ask for
- * must not (fixed.c).
+ * Code that calls dl_iterate_phdr may look there for the object of one of its own functions, as the JVM
+ * does to find its home.  It may run elsewhere, but the addresses that it looks up must not change
+ * (fixed.c).
  */
 #include "rimf/analyze/object.h"
 

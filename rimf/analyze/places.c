@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/analyze/places.c: code whose places are kept as data (rule 4).
+ * rimf/analyze/places.c: code with addresses inside it that data contains (rule 4).
  *
  * A run time with stack maps looks up the return address of each frame that it walks:
  *
@@ -10,26 +10,25 @@
  *              …                             .quad .L100       a relocated word
  *                                            .value 16, 1, 8   frame size, what lives where
  *
- * In moved code `call` pushes an address there, which no table has; and were the table changed, it
- * would lack the original one, which runs, too.  So what data leads into stays, but for what may be
- * labels that the unit itself jumps to (`goto *`): those are words to be changed like any other.  A unit
- * without an indirect jump has none; nor, to be safe, is a place behind a call taken for one.
+ * In moved code `call` pushes another address, which no table has.  If the table were changed, it would
+ * lack the original address, which is used, too.  So a unit stays if data points inside it, except to
+ * possible labels of the unit's own `goto *`, which are words to be changed like any other.  A unit without
+ * an indirect jump has no such labels; nor, to be safe, is an address behind a call taken for one.
  *
- * Where such a place is certainly a return address, a run time knows the object's code, and may know
- * more of it than these places: where all of it begins and ends, its functions as distances from there, a
- * checksum (OCaml's closures are written to files in this way).  All of that object stays, and nothing in it
- * is changed.  A place behind a system call is none: a signal handler asks where it interrupted (pthread_cancel,
- * since glibc 2.41), and that unit alone stays.
+ * If such an address is certainly a return address, a run time knows the object's code, and may know more
+ * than these addresses: its beginning and end, its functions as distances from there, a checksum (OCaml
+ * writes closures to files in this way).  The whole object stays, and nothing in it is changed.  An address
+ * behind a system call is different: a signal handler compares the interrupted address with it
+ * (pthread_cancel, since glibc 2.41), and only that unit stays.
  *
- * Tables may hold distances from their own place instead, which no relocation names, and at fixed addresses no
- * word is relocated.  Single ones look like any number; a table does not.  Of 64 words in a row that
- * lead into units if taken so, 26 lead behind calls at most in a Debian's objects that have no such
- * table;
- * where 48 do, it is one.  LLVM's stack maps, distances from the starts of functions, have a section of their own.
+ * Tables may contain distances from their own address instead, which have no relocation; and at fixed
+ * addresses no word is relocated.  Single distances look like any number; a table does not.  In Debian's
+ * objects without such a table, of 64 words in a row that would point into units, at most 26 point behind
+ * calls; if 48 do, it is a table.  LLVM's stack maps, distances from the starts of functions, have their
+ * own section.
  *
- * And functions in a section whose name is one in C: __start_NAME and __stop_NAME are its bounds, and
- * whoever puts code there compares addresses with them: tcmalloc return addresses, libc++ those of
- * functions.
+ * Functions in a section whose name is a C identifier also stay: __start_NAME and __stop_NAME are its
+ * bounds, and code compares addresses with them: tcmalloc return addresses, libc++ addresses of functions.
  */
 #include "rimf/analyze/analyser.h"
 
@@ -62,7 +61,7 @@ static void check_words(struct analyser *a)
 
     for (size_t i = 0; i < a->object.pointers.n; i++) {
         uint32_t target = pointers[i].target, from = pointers[i].from;
-        struct unit *u = from != target ? unit_at(a, target) : NULL; /* else a symbol */
+        struct unit *u = from != target ? unit_at(a, target) : NULL; /* otherwise a symbol */
         int behind;
 
         if (!u || target == u->start)
@@ -96,8 +95,8 @@ static int has_table(const struct analyser *a, uint32_t size,
 {
     for (size_t i = 0; i < a->object.n_segments; i++) {
         const struct segment *s = &a->object.segments[i];
-        uint64_t behind = 0; /* a bit for each of the last words that lead into a unit */
-        uint64_t last = 0;   /* jump tables repeat the place of their default */
+        uint64_t behind = 0; /* one bit for each of the last words that point into a unit */
+        uint64_t last = 0;   /* jump tables repeat the address of their default */
 
         if (s->flags & PF_X)
             continue;

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/analyze/reach.c: who comes in.  REACHED says that a movable unit is entered by
- * others than movable code; HEAD, that a jump may be written over its first bytes.
+ * rimf/analyze/reach.c: how units are entered.  REACHED: a movable unit is entered by more than movable
+ * code.  HEAD: a jump may be written over its first bytes.
  *
  *     start:  f3 0f 1e fa    endbr64                  start:  f3 0f 1e fa
  *     head:   55             push %rbp                head:   e9 rel32     jmp moved head
  *             48 89 e5       mov %rsp,%rbp                    ..
  *             41 57          push %r15                        57
  *
- * Original code that runs may lead to `start` and to `head`, and to whatever lies behind those
- * five bytes; between them, to nothing.  Which runs, nobody knows: so every
- * branch of every unit counts, those of the unit itself too, and every pointer, symbol
- * and landing pad (check.c notes them), and what is sought here:
+ * Original code that runs may enter `start` and `head`, and anything behind those five bytes, but nothing
+ * between.  Which originals run is unknown.  So every branch of every unit counts, including its own, every
+ * pointer, symbol and landing pad (check.c records them), and what is searched here:
  *
  * - Jump tables.  What lea addresses may be one: it is followed while its offsets lead to
  *   code, as tables.c does, but with no regard to what is listed there.  In a function
@@ -20,7 +19,11 @@
  *   instruction: whatever would be a branch or a lea, from any byte, is believed.
  * - Return addresses of calls that a head would cover.
  *
- * Too many of these cost a head, or a jump that nobody needs.
+ * Too many targets cost a head, or add a jump that is not needed.
+ *
+ * HELD is the part of REACHED without symbols and movable code: the unit's address may be anywhere, and any place
+ * in it may be entered.  A unit without HELD is referred to only by what the analysis lists, and by names of the
+ * dynamic symbol table.
  */
 #include "rimf/analyze/analyser.h"
 
@@ -54,9 +57,19 @@ static void note_reached(struct analyser *a, uint64_t target)
         u->reached = 1;
 }
 
+/* Records a target of something that the analysis does not list. */
+static void note_held(struct analyser *a, uint64_t target)
+{
+    struct unit *u = unit_at(a, target);
+
+    note_reached(a, target);
+    if (u)
+        u->held = 1;
+}
+
 /* ---- code that is not understood ------------------------------------------------------------ */
 
-/* Every branch and lea that could begin at `at`, `room` bytes from the segment's end. */
+/* Every branch and lea that could begin at `at`, `room` bytes before the segment's end. */
 static void suspect(struct analyser *a, const uint8_t *at, uint64_t room, uint64_t address)
 {
     int32_t distance;
@@ -64,7 +77,7 @@ static void suspect(struct analyser *a, const uint8_t *at, uint64_t room, uint64
 
     if ((opcode & 0xf0) == 0x70 || (opcode & 0xfc) == 0xe0 || opcode == 0xeb) {
         if (room >= 2)
-            note_reached(a, address + 2 + (uint64_t)(int64_t)(int8_t)at[1]);
+            note_held(a, address + 2 + (uint64_t)(int64_t)(int8_t)at[1]);
         return;
     }
     size = opcode == 0xe8 || opcode == 0xe9 ? 1 : 2;
@@ -75,7 +88,7 @@ static void suspect(struct analyser *a, const uint8_t *at, uint64_t room, uint64
         return;
     memcpy(&distance, at + size, sizeof distance);
     address += size + sizeof distance + (uint64_t)(int64_t)distance;
-    note_reached(a, address);
+    note_held(a, address);
     if (opcode == 0x8d)
         VECTOR_ADD(&a->taken, struct taken, (uint32_t)address, UINT32_MAX, 0);
 }
@@ -103,8 +116,8 @@ static int is_linkage(struct analyser *a, const struct code *c, uint32_t start, 
     return jumps > 0;
 }
 
-/* In such an entry no instruction begins but those, and none leads into a unit: else distances
- * that look like branches cost heads of what lies behind a PLT, main above all. */
+/* In such an entry only these instructions begin, and none of them targets a unit.  Otherwise distances
+ * that look like branches would cost the heads of functions behind a PLT, main above all. */
 static uint32_t linkage_at(struct analyser *a, const struct code *c, uint32_t at, uint32_t end)
 {
     for (uint32_t size = 16; at % 8 == 0 && size >= 8; size -= 8)
@@ -132,7 +145,7 @@ int is_padding(const struct code *c, uint32_t start, uint32_t end)
     return 1;
 }
 
-/* From the end of one unit to the start of the next.  Code there runs on into that. */
+/* From the end of one unit to the start of the next.  Code there continues into the next unit. */
 static void suspect_gaps(struct analyser *a, const struct code *c)
 {
     struct unit *units = units_of(a);
@@ -141,7 +154,7 @@ static void suspect_gaps(struct analyser *a, const struct code *c)
     for (size_t i = c->first_unit[0]; i < a->units.n && units[i].start < c->end; i++) {
         if (!is_padding(c, start, units[i].start)) {
             suspect_range(a, c, start, units[i].start);
-            units[i].reached = 1;
+            units[i].reached = units[i].held = 1;
         }
         start = units[i].end;
     }
@@ -151,7 +164,7 @@ static void suspect_gaps(struct analyser *a, const struct code *c)
 
 /* ---- jump tables ------------------------------------------------------------------------------ */
 
-/* Where the next table that is certainly one begins. */
+/* The start of the next certain table. */
 static uint64_t next_table(const struct analyser *a, uint32_t table)
 {
     const uint32_t *candidates = a->candidates.at;
@@ -160,8 +173,10 @@ static uint64_t next_table(const struct analyser *a, uint32_t table)
     return next < a->candidates.n ? candidates[next] : UINT64_MAX;
 }
 
-static void follow_table(struct analyser *a, uint32_t table, uint32_t base, uint64_t *budget)
+/* Entries whose targets are outside the unit that takes the address are of a table that others may use. */
+static void follow_table(struct analyser *a, const struct taken *by, uint32_t table, uint32_t base, uint64_t *budget)
 {
+    const struct unit *own = by->unit == UINT32_MAX ? NULL : &units_of(a)[by->unit];
     uint64_t target, end = next_table(a, table);
     const uint8_t *at;
     int32_t offset;
@@ -175,22 +190,25 @@ static void follow_table(struct analyser *a, uint32_t table, uint32_t base, uint
         if (!code_at(a, target) || !*budget)
             return;
         --*budget;
-        note_reached(a, target);
+        if (own && target >= own->start && target < own->end)
+            note_reached(a, target);
+        else
+            note_held(a, target);
     }
 }
 
-/* With each table that the unit addresses, from this base. */
+/* Follows each table that the unit addresses, from this base. */
 static void follow_from(struct analyser *a, const struct taken *first, const struct taken *end,
                         uint32_t base, uint64_t *budget)
 {
     for (const struct taken *t = first; t < end && *budget; t++) {
         --*budget;
         if (!t->is_label)
-            follow_table(a, t->target, base, budget);
+            follow_table(a, t, t->target, base, budget);
     }
 }
 
-/* Those from `first` to `end` are of one unit. */
+/* The elements from `first` to `end` are of one unit. */
 static void follow_unit(struct analyser *a, const struct taken *first, const struct taken *end,
                         uint64_t *budget)
 {
@@ -198,7 +216,7 @@ static void follow_unit(struct analyser *a, const struct taken *first, const str
         if (t->is_label)
             follow_from(a, first, end, t->target, budget);
         else
-            follow_table(a, t->target, t->target, budget);
+            follow_table(a, t, t->target, t->target, budget);
     }
 }
 
@@ -220,6 +238,7 @@ static int follow_tables(struct analyser *a)
 
 static void reach_from(struct analyser *a, const struct unit *u)
 {
+    void (*note)(struct analyser *, uint64_t) = u->reason ? note_held : note_reached;
     const struct code *c = code_at(a, u->start);
     struct instruction i;
 
@@ -231,8 +250,18 @@ static void reach_from(struct analyser *a, const struct unit *u)
         if (!decode(code, u->end - at, &i))
             i.length = 1;
         else if (flow_is_relative(instruction_flow(&i)))
-            note_reached(a, branch_target(code, at, &i));
+            note(a, branch_target(code, at, &i));
     }
+}
+
+/* Operands of movable code are listed. */
+static void hold_taken(struct analyser *a)
+{
+    const struct taken *taken = a->taken.at;
+
+    for (size_t i = 0; i < a->taken.n; i++)
+        if (taken[i].unit == UINT32_MAX || units_of(a)[taken[i].unit].reason)
+            note_held(a, taken[i].target);
 }
 
 static void reach_from_originals(struct analyser *a)
@@ -241,8 +270,16 @@ static void reach_from_originals(struct analyser *a)
     const struct pointer *pointers = a->object.pointers.at;
     const uint32_t *labels = a->object.labels.at;
 
-    for (size_t i = 0; i < a->object.pointers.n; i++)
-        note_reached(a, pointers[i].target);
+    for (size_t i = 0; i < a->object.pointers.n; i++) {
+        if (pointers[i].target == pointers[i].from) /* a symbol */
+            note_reached(a, pointers[i].target);
+        else
+            note_held(a, pointers[i].target);
+    }
+    note_held(a, a->object.header.e_entry);
+    note_held(a, object_tag(&a->object, DT_INIT));
+    note_held(a, object_tag(&a->object, DT_FINI));
+    hold_taken(a);
     for (size_t i = 0; i < a->object.labels.n; i++)
         note_entered(a, labels[i]);
     for (size_t i = 0; i < a->n_code; i++)
@@ -252,13 +289,13 @@ static void reach_from_originals(struct analyser *a)
             continue;
         reach_from(a, &units[i]);
         if (i + 1 < a->units.n && (units[i].falls || !unit_is_decoded(&units[i])))
-            units[i + 1].reached = 1;
+            units[i + 1].reached = units[i + 1].held = 1;
     }
 }
 
 /* ---- heads -------------------------------------------------------------------------------------- */
 
-/* 1 when a call that a jump would cover returns to a covered byte. */
+/* Returns 1 if a call that a jump would cover returns to a covered byte. */
 static int returns_into(const struct analyser *a, const struct unit *u, uint32_t head)
 {
     struct instruction i;
@@ -287,8 +324,8 @@ static int has_head(const struct analyser *a, const struct unit *u)
     return !returns_into(a, u, head);
 }
 
-/* A function that is entered from elsewhere and has no head runs where it is, and so would all that
- * it calls by a branch: those are reached, too. Their branches are entered already. */
+/* A function that is entered from elsewhere and has no head runs in place.  So do all functions that it
+ * branches to: those are reached, too.  The targets of their branches are already recorded. */
 static void reach_from_headless(struct analyser *a)
 {
     struct unit *units = units_of(a);
@@ -309,8 +346,8 @@ static void reach_from_headless(struct analyser *a)
     }
 }
 
-/* Of an object at a fixed address, or with other pointers that are not known, nothing
- * moves: there all are reached, and none is written over. */
+/* In an object at a fixed address, or with unknown pointers, nothing moves: all units are reached, and none
+ * has a head. */
 void reach_units(struct analyser *a)
 {
     struct unit *units = units_of(a);
@@ -326,6 +363,7 @@ void reach_units(struct analyser *a)
         struct unit *u = &units[i];
 
         u->reached = (uint8_t)(!u->reason && (all || u->reached));
+        u->held = (uint8_t)(!u->reason && (!known || a->based || u->held));
         u->head = (uint8_t)(known && u->reached && has_head(a, u));
     }
 }

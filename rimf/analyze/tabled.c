@@ -1,31 +1,31 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/analyze/tabled.c: functions whose address only tables hold.
+ * rimf/analyze/tabled.c: finds functions whose address only vtables contain.
  *
- * Who asks dl_iterate_phdr for the object that a function of its own lies in (object_watched.c) has the
- * function's address from its code: lea, or a word that code reads.  So in such an object these keep
- * their original addresses.  A virtual function has no address that C++ could ask for (&C::f is a
- * number in a table): it is called through the object's vtable, and may lie in moved code, which spares a JVM
- * a jump for most of its calls.  A vtable is in RELRO, and compilers lay it out as
+ * Code that looks up the object of one of its own functions with dl_iterate_phdr (object_watched.c) has the
+ * function's address from its code: lea, or a word that code reads.  So in such an object these functions
+ * keep their original addresses.  C++ cannot take the address of a virtual function (&C::f is a number in a
+ * table): it is called through the object's vtable, and its canonical address may be in moved code, which
+ * saves a JVM a jump for most of its calls.  A vtable is in RELRO, with this layout:
  *
  *     -16   how far the object begins before this part of it: 0, or a negative number
  *     -8    its type: a pointer to data; 0 with -fno-rtti
  *     0     functions, one after the other; a pure one may be another object's, or 0
  *
- * where code has the address of the start of this, or of its functions' start, and of no word
- * behind that.  Tables of other kinds may look so, too; of these, all that can be said is that nobody
- * names a word of theirs alone.  A function keeps its address when anything but such a table holds
- * it: another word, lea of whatever code, a symbol that others see.
+ * Code has the address of its start, or of its functions' start, and of no later word.  Tables of other
+ * kinds may look the same; for these only one thing is known: nothing names one of their words alone.  A
+ * function keeps its address if anything but such a table contains it: another word, lea of any code, an
+ * exported symbol.
  */
 #include "rimf/analyze/analyser.h"
 
-#define PART_MOST (1 << 24) /* of an object; more is a number */
+#define PART_MOST (1 << 24) /* limit on the size of an object */
 
 struct tables {
     struct analyser *a;
-    const struct pointer *words; /* all that are relocated */
+    const struct pointer *words; /* all relocated words */
     size_t n;
-    struct vector addressed; /* uint32_t, sorted: code or a word leads there, or others may */
+    struct vector addressed; /* uint32_t, sorted: addresses in code, in a word, or exported */
     uint32_t start, end;     /* RELRO */
 };
 
@@ -34,7 +34,7 @@ static const struct pointer *word_at(const struct tables *t, uint32_t place)
     return object_word_at(&t->a->object, place);
 }
 
-/* The function that a relocated word leads to the start of, or NULL. */
+/* The function whose start a relocated word points to, or NULL. */
 static struct unit *function_of(const struct tables *t, const struct pointer *word)
 {
     struct unit *u = word && word->target ? unit_at(t->a, word->target) : NULL;
@@ -49,7 +49,7 @@ static struct unit *function_at(const struct tables *t, uint32_t place)
                : NULL;
 }
 
-/* What the file has in a word that is not relocated.  1, or 0: there is none. */
+/* The content in the file of a word that is not relocated.  1, or 0: there is none. */
 static int number_at(const struct tables *t, uint32_t place, int64_t *number)
 {
     const uint8_t *at = object_at(&t->a->object, place, sizeof *number);
@@ -70,7 +70,7 @@ static int is_addressed(const struct tables *t, uint32_t place)
     return has_address(&t->addressed, place) || is_read(t, place);
 }
 
-/* Does a table begin with the function at `place`? */
+/* Whether a table begins with the function at `place`. */
 static int begins(const struct tables *t, uint32_t place)
 {
     const struct pointer *type;
@@ -85,7 +85,7 @@ static int begins(const struct tables *t, uint32_t place)
     return type ? !code_at(t->a, type->target) : number_at(t, place - 8, &number) && !number;
 }
 
-/* A function of nobody, or of another object. */
+/* A pure virtual function: 0, or another object's. */
 static int is_pure(const struct tables *t, uint32_t place)
 {
     const struct pointer *word = word_at(t, place);
@@ -114,8 +114,8 @@ static void keep_start(const struct analyser *a, uint32_t address)
         u->kept = 1;
 }
 
-/* Once for functions of tables (`tabled`: they need not keep their addresses), and once for words
- * outside of them. */
+/* Called once for functions in tables (`tabled`: they need not keep their addresses), and once for words
+ * outside. */
 static void each_word(const struct tables *t, int tabled)
 {
     uint32_t end = 0; /* of the last table */

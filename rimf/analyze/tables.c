@@ -6,18 +6,17 @@
  *
  *     lea table(%rip),%rdx;  movslq (%rdx,%rax,4),%rax;  add %rdx,%rax;  jmp *%rax
  *
- * A table that is not corrected leads to originals, which is right, only slower.  One that is
- * listed is written anew for moved code, so it must be one: numbers may look like offsets to
- * code, by accident.  A candidate is what a unit was seen to jump through (dispatch.c).
+ * Moved code that uses an original table jumps to originals, which is right, only slower.  A listed table
+ * is copied for moved code with other contents, so it must certainly be a table: numbers may look like
+ * offsets to code by accident.  A candidate is a table that a unit was seen to jump through (dispatch.c).
  *
- * Moved code is led to the moved table where all addresses of the original one are those of a
- * dispatch, in code that moves.  Another one may mean what lies in front of it, an array that ends
- * there (`for (int i : {5, 4, 3})` compares with its end), or be the other half of a jump.
+ * Moved code uses the moved table if all uses of the original's address are such jumps, in code that moves.
+ * Another use may mean data before the table, an array that ends there (`for (int i : {5, 4, 3})` compares
+ * with its end), or be the other half of a jump.
  *
- * Of a table that is listed no entry may be missing: it is taken to go on as long as its
- * offsets lead to instructions of units that move, or right behind one (the case that
- * cannot happen), and until the next table starts.  An entry too many is never used.  A
- * table with an entry into code that stays is not listed.
+ * A listed table must lack no entry: it is assumed to continue as long as its offsets point to instructions
+ * of movable units, or just behind one (the case that cannot happen), and up to the next table.  Additional
+ * entries are never used.  A table with an entry into code that stays is not listed.
  */
 #include "rimf/analyze/analyser.h"
 
@@ -41,8 +40,7 @@ int entry_leads(const struct analyser *a, uint32_t table, uint64_t at, struct un
     return u->reason ? -1 : 1;
 }
 
-/* Tables are looked at from the last to the first, so that the start of the next one,
- * if it is one, is known: `next`. */
+/* Tables are visited from the last to the first, so that the start of the next one is known: `next`. */
 static uint32_t count_entries(const struct analyser *a, uint32_t table, uint64_t next)
 {
     struct unit *seen = NULL;
@@ -71,7 +69,7 @@ static void reverse(struct vector *v)
     }
 }
 
-/* What the reference leads to; a lea or another operand. */
+/* The target of the reference: a lea or another operand. */
 static uint32_t target_of(const struct analyser *a, const struct analysis_reference *r, int *lea)
 {
     const uint8_t *at = object_at(&a->object, r->address, 4);
@@ -85,7 +83,7 @@ static int is_operand(const struct analysis_reference *r)
     return r->kind == ANALYSIS_TO_RODATA || r->kind == ANALYSIS_TO_ORIGINAL;
 }
 
-/* Whose addresses are held otherwise than dispatch.c has seen. */
+/* Spoils tables whose addresses are used otherwise than dispatch.c has seen. */
 static void spoil_tables(struct analyser *a)
 {
     const struct taken *taken = a->taken.at;
@@ -118,7 +116,7 @@ static int by_address(const void *a, const void *b)
     return x->address < y->address ? -1 : x->address > y->address;
 }
 
-/* Its address is, or one inside. */
+/* Whether its address is spoiled, or one inside. */
 static int is_spoiled(const struct analyser *a, const struct analysis_jump_table *table)
 {
     const uint32_t *spoiled = a->spoiled.at;
@@ -127,7 +125,7 @@ static int is_spoiled(const struct analyser *a, const struct analysis_jump_table
     return i < a->spoiled.n && (spoiled[i] - table->address) / 4 < table->count;
 }
 
-/* References by which a table is jumped through are of that kind. */
+/* Marks references to tables that are jumped through. */
 static void rename_references(struct analyser *a)
 {
     struct analysis_reference *references = a->references.at;

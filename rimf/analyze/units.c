@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/analyze/units.c: units from frames, and what is where.
+ * rimf/analyze/units.c: makes units from frames.
  *
- * Frames that overlap become one unit; then each frame's start must be an instruction
- * of it (check.c).  A PLT has a frame, too, as a whole, but its entries are no
- * function: those frames are left out, and entries are decoded where they are called.
+ * Overlapping frames become one unit; then each frame's start must be an instruction of it (check.c).  A
+ * PLT has a frame as a whole, but its entries are no functions: such frames are skipped, and entries are
+ * decoded where they are called.
  */
 #include "rimf/analyze/analyser.h"
 
@@ -51,7 +51,7 @@ int is_start(const struct analyser *a, uint64_t address)
     return c && c->starts[bit / 64] >> bit % 64 & 1;
 }
 
-/* Behind a lock prefix: the C library jumps over it when there is one thread. */
+/* An address behind a lock prefix: the C library jumps over the prefix when there is one thread. */
 int enters_middle(const struct analyser *a, uint64_t address, struct unit **unit)
 {
     const struct code *c = code_at(a, address);
@@ -86,9 +86,9 @@ int rip_is_idle(const struct instruction *i)
  *     [f3 0f 1e fa]  [41 bb imm32]  [f2|3e] ff 25 rel32
  *     [endbr64]      [mov $n,%r11d] [bnd|notrack] jmp *slot(%rip)
  *
- * is what a call through the PLT arrives at, with every linker; behind it may follow
- * what binds lazily, and padding.  In front of .plt.sec stands a .plt whose entries
- * nobody calls.  That the slot is one of the GOT, a relocation says.
+ * is the target of a call through the PLT, with every linker.  Code for lazy binding, and padding, may
+ * follow.  A .plt whose entries nobody calls may precede .plt.sec.  A relocation tells that the slot is in
+ * the GOT.
  */
 uint32_t plt_slot(const struct analyser *a, uint64_t address)
 {
@@ -126,8 +126,7 @@ static int belongs_to_plt(const struct instruction *i)
            instruction_is(i, 1, 0x1e) || instruction_is_padding(i);    /* endbr64 */
 }
 
-/* Nothing but a PLT.  GNU ld leaves a hole of zeros where the entry of a weak symbol would be that
- * nobody defines. */
+/* Whether this is only a PLT.  GNU ld leaves a hole of zeros for the entry of an undefined weak symbol. */
 static int is_plt(const struct analyser *a, uint32_t start, uint32_t end)
 {
     const struct code *c = code_at(a, start);
@@ -190,9 +189,8 @@ static void make_index(struct analyser *a)
     }
 }
 
-/* The frame of a signal handler's return begins a byte early, so that unwinders, which
- * look one byte before a return address, find it.  Where the unit then begins is known
- * for the one such function that there is:
+/* The frame of a signal handler's return begins a byte early, so that unwinders, which look up the byte
+ * before a return address, find it.  The start of the unit is known for the only such function:
  *
  *     48 c7 c0 0f 00 00 00 0f 05     mov $15,%rax; syscall
  *

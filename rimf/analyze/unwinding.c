@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/analyze/unwinding.c: which units unwind as moved code too, and what of .eh_frame is
- * then corrected (rule 9).
+ * rimf/analyze/unwinding.c: finds units that unwind as moved code, and the parts of .eh_frame that are then
+ * corrected (rule 9).
  *
- * Moved code is described by the bytes of its FDE, copied.  So a unit needs exactly one, of
- * exactly its range: two would be two entries at one address of the table that unwinders
- * search.
+ * A copy of the FDE's bytes describes moved code.  So a unit needs exactly one FDE, of exactly its range:
+ * two would be two entries at one address of the table that unwinders search.
  */
 #include "rimf/analyze/analyser.h"
 
@@ -17,8 +16,8 @@ static int fits(const struct analyser *a, const struct frame *f, const struct un
            record->start == f->start;
 }
 
-/* Frames and units are sorted: *frame goes to the first one that ends behind the unit.
- * Returns its only frame, or NULL. */
+/* Frames and units are sorted: *frame advances to the first one that ends behind the unit.  Returns the
+ * unit's only frame, or NULL. */
 static const struct frame *frame_of(const struct analyser *a, const struct unit *u, size_t *frame)
 {
     const struct frame *frames = a->frames.at, *found = NULL;

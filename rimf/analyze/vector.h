@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/analyze/vector.h: arrays that grow.  A failed allocation is remembered and
- * leaves the array as it was; whoever fills many looks once, at the end.
+ * rimf/analyze/vector.h: growing arrays.  A failed allocation is recorded and leaves the array unchanged;
+ * code that fills many checks once, at the end.
  */
 #ifndef ANALYZE_VECTOR_H
 #define ANALYZE_VECTOR_H

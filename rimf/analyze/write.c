@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/analyze/write.c: what the analyser found, in memory and as a file.
+ * rimf/analyze/write.c: writes the results, in memory and as a file.
  */
 #include "rimf/analyze/analyser.h"
 
@@ -44,7 +44,7 @@ static uint8_t flags_of(const struct unit *u)
 {
     return (uint8_t)((unit_is_decoded(u) ? ANALYSIS_DECODED : 0) |
                      (u->reached ? ANALYSIS_REACHED : 0) | (u->head ? ANALYSIS_HEAD : 0) |
-                     (u->joined ? ANALYSIS_JOINED : 0));
+                     (u->joined ? ANALYSIS_JOINED : 0) | (u->held ? ANALYSIS_HELD : 0));
 }
 
 static int take_units(const struct analyser *a, struct vector *to)
@@ -62,7 +62,7 @@ static size_t padded(size_t size)
     return (size + 7) & ~(size_t)7;
 }
 
-/* The bytes that moved units are described with; nothing, when none moves. */
+/* The bytes that describe moved units; none if no unit moves. */
 static void take_list(const struct analyser *a, struct analysis_header *h)
 {
     if (a->object.flags || !a->list.size)
@@ -71,7 +71,7 @@ static void take_list(const struct analyser *a, struct analysis_header *h)
     h->frames_size = a->list.size;
 }
 
-/* Words of it, up to a page. */
+/* Padding words, up to a page. */
 static size_t gap(size_t at)
 {
     return (rimf_page_up(at) - at) / sizeof(uint64_t);
@@ -156,7 +156,7 @@ void *analysis_make(struct analyser *a, size_t *size)
 
 /* ---- the file ---------------------------------------------------------------------- */
 
-/* The folders above `path`.  Ours are not for others to write, whatever the umask. */
+/* Creates the folders above `path`, not writable by others, whatever the umask. */
 static int make_folders(char *path)
 {
     for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {

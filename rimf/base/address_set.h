@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/base/address_set.h: places that were taken, each once, and a number of each.
+ * rimf/base/address_set.h: a set of addresses, with a number for each.
  */
 #ifndef RIMF_ADDRESS_SET_H
 #define RIMF_ADDRESS_SET_H
@@ -9,14 +9,14 @@
 
 #include <errno.h> /* numbers only */
 
-struct rimf_address_set { /* zeros: it is empty */
-    uintptr_t *at; /* open addressing; 0: free; the numbers stand behind them */
+struct rimf_address_set { /* zeros: the empty set */
+    uintptr_t *at; /* open addressing; 0: free; the numbers follow */
     size_t n, room;
 };
 
 #define RIMF_ADDRESS_SET_FIRST 64u
 
-/* Where it is, or where it goes. */
+/* The element of the address, or the one to insert it at. */
 static inline uintptr_t *rimf_address_set_place(uintptr_t *at, size_t room, uintptr_t address)
 {
     size_t i = (size_t)(address * 0x9e3779b97f4a7c15u >> 32);
@@ -31,7 +31,7 @@ static inline uint32_t *rimf_address_set_numbers(uintptr_t *at, size_t room)
     return (uint32_t *)(at + room);
 }
 
-/* The number of the address, 0 at first; NULL: it is not in there. */
+/* The number of the address, initially 0; NULL: not in the set. */
 static inline uint32_t *rimf_address_set_find(const struct rimf_address_set *set, uintptr_t address)
 {
     uintptr_t *at = set->n ? rimf_address_set_place(set->at, set->room, address) : NULL;
@@ -59,7 +59,7 @@ static inline int rimf_address_set_grow(struct rimf_address_set *set, struct rim
     return 0;
 }
 
-/* 0; -EEXIST: it is in there; -ENOMEM: as before.  Not for 0. */
+/* Returns 0; -EEXIST: it is in the set; -ENOMEM: the set is unchanged.  The address must not be 0. */
 static inline int rimf_address_set_add(struct rimf_address_set *set, struct rimf_heap *heap, uintptr_t address)
 {
     uintptr_t *at;

@@ -8,9 +8,9 @@
  *     | class  | state | payload, 16-byte aligned  |
  *     +--------+-------+---------------------------+
  *
- * `state` differs for live and free blocks, so a second release of the same
- * pointer is noticed.  While a block is free, and in the lists of chunks and
- * big maps, its payload starts with the links.
+ * `state` differs for live and free blocks, so a second release of the same pointer is detected.
+ * The links of a free block, and of chunks and big maps in their lists, are at the start of the
+ * payload.
  */
 #include "rimf/base/alloc.h"
 
@@ -68,8 +68,8 @@ int rimf_heap_enter(struct rimf_heap *heap)
     int result = heap->alone ? 0 : rimf_lock_acquire(heap->sys, &heap->lock);
 
     if (result == RIMF_LOCK_INHERITED) {
-        /* The fork came in the middle of an operation: a list may be cut, and
-         * what is lost is at most the free blocks. */
+        /* The fork happened during an operation: a list may be broken; only free blocks can be
+         * lost. */
         memset(heap->free, 0, sizeof heap->free);
         heap->fresh = heap->fresh_end = 0;
     }
@@ -160,7 +160,7 @@ static void unmap_all(struct rimf_heap *heap, struct rimf_block *list)
 
 void rimf_heap_destroy(struct rimf_heap *heap)
 {
-    struct rimf_heap copy = *heap; /* it may lie in a chunk */
+    struct rimf_heap copy = *heap; /* the heap itself may be in a chunk */
 
     unmap_all(&copy, copy.big);
     unmap_all(&copy, copy.chunks);

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/base/alloc.h: a heap over pages of our own, apart from the application's
- * malloc, which may be interposed, locked or not initialised when we run.
+ * rimf/base/alloc.h: a heap on pages of our own, separate from the application's malloc, which may
+ * be interposed, locked or not initialised when we run.
  *
- * Blocks are zeroed and 16-byte aligned.  Up to RIMF_HEAP_SMALL bytes they come
- * from free lists by size class, refilled from chunks; larger ones are maps of
- * their own that are given back to the kernel.  Any thread may call; from a
- * signal handler that interrupted the heap itself an allocation fails and a
- * release leaks.  After a fork during a heap operation the child starts with
+ * Blocks are zeroed and 16-byte aligned.  Up to RIMF_HEAP_SMALL bytes they come from free lists by
+ * size class, refilled from chunks; larger ones are mappings of their own, which are unmapped when
+ * released.  Any thread may call.  In a signal handler that interrupted the heap itself an
+ * allocation fails and a release leaks.  After a fork during a heap operation the child starts with
  * empty free lists (see rimf/base/lock.h).
  */
 #ifndef RIMF_ALLOC_H
@@ -29,31 +28,31 @@ struct rimf_heap {
     int alone; /* rimf_heap_set_alone */
     uintptr_t fresh, fresh_end;                 /* unused part of the newest chunk */
     struct rimf_block *free[RIMF_HEAP_CLASSES]; /* released blocks */
-    struct rimf_block *chunks, *big;            /* what destroy unmaps */
+    struct rimf_block *chunks, *big;            /* unmapped by destroy */
     size_t mapped;                              /* bytes taken from the kernel */
 };
 
 void rimf_heap_init(struct rimf_heap *, const struct rimf_sys *);
-/* First memory for a new heap: zeroed, 16-byte aligned, there as long as the heap.  The
+/* Gives initial memory to a new heap: zeroed, 16-byte aligned, valid as long as the heap.  The
  * kernel is asked for more only when it is used up. */
 void rimf_heap_seed(struct rimf_heap *, void *memory, size_t size);
-/* 1: no other thread runs, nor a signal handler, until 0 is said; the lock would cost a system call
- * each time.  By who has not entered. */
+/* 1: until this is called with 0, no other thread and no signal handler uses the heap, so it needs
+ * no lock, which costs a system call each time.  Called without holding the lock. */
 void rimf_heap_set_alone(struct rimf_heap *, int alone);
-/* Gives all pages back; blocks are gone. */
+/* Unmaps all pages; all blocks become invalid. */
 void rimf_heap_destroy(struct rimf_heap *);
 void *rimf_heap_alloc(struct rimf_heap *, size_t size); /* NULL: no memory */
-/* The same text, or NULL: no memory. */
+/* A copy of the text, or NULL: no memory. */
 char *rimf_heap_copy(struct rimf_heap *, const char *text);
-/* NULL is nothing.  A pointer that is not a live block of a heap is left alone. */
+/* Releasing NULL, or a pointer that is no live block of a heap, does nothing. */
 void rimf_heap_release(struct rimf_heap *, void *);
-/* An array of *room elements of `size` bytes gets room for twice as many, `first` where it is NULL: it lies
- * elsewhere then.  NULL: no memory, and it is as it was. */
+/* Doubles an array of *room elements of `size` bytes, or allocates `first` elements if it is NULL;
+ * returns the new array.  NULL: no memory, and the array is unchanged. */
 void *rimf_heap_grow(struct rimf_heap *, void *array, size_t *room, size_t size, size_t first);
 
-/* The same in parts, for who allocates many blocks at once: a system call for the
- * lock each time is spared.  take and give are for who has entered, and for who
- * alone knows the heap yet.  enter: 0, or -EDEADLK. */
+/* The same in parts, for a caller that allocates many blocks: it saves the lock's system call each
+ * time.  Call take and give between enter and leave, or if no other thread knows the heap yet.
+ * enter: 0, or -EDEADLK. */
 int rimf_heap_enter(struct rimf_heap *);
 void rimf_heap_leave(struct rimf_heap *);
 void *rimf_heap_take(struct rimf_heap *, size_t size);

@@ -113,7 +113,7 @@ static void put_padded(struct sink *sink, const char *text, size_t n, size_t wid
 {
     size_t missing = width > n ? width - n : 0;
 
-    if (missing && pad == '0' && n && *text == '-') { /* the sign stands before the zeros */
+    if (missing && pad == '0' && n && *text == '-') { /* the sign precedes the zeros */
         put_character(sink, '-');
         text++;
         n--;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/base/base.h: what C code without libc needs everywhere: bytes, strings,
- * rounding, formatting.  Nothing here allocates or makes a system call.
+ * rimf/base/base.h: bytes, strings, rounding and formatting for C code without libc.  Nothing here
+ * allocates or makes a system call.
  */
 #ifndef RIMF_BASE_H
 #define RIMF_BASE_H
@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#ifndef DT_RELR /* elf.h knows it since glibc 2.36 */
+#ifndef DT_RELR /* in elf.h since glibc 2.36 */
 #define DT_RELRSZ 35
 #define DT_RELR 36
 #define DT_RELRENT 37
@@ -21,8 +21,8 @@
 #define RIMF_HIDDEN __attribute__((visibility("hidden")))
 #define RIMF_COUNT(a) (sizeof(a) / sizeof(*(a)))
 
-/* How many of `n` come first of which `holds` is true, which is said of number `i`, and true of none behind
- * one of which it is not. */
+/* The length of the prefix of 0..n-1 for which `holds`, an expression in `i`, is true.  `holds`
+ * must be false from there on. */
 #define RIMF_BISECT(i, n, holds)                 \
     __extension__({                              \
         size_t low_ = 0, high_ = (n);            \
@@ -41,14 +41,14 @@
 static inline uintptr_t rimf_page_down(uintptr_t a) { return a & ~(RIMF_PAGE - 1); }
 static inline uintptr_t rimf_page_up(uintptr_t a) { return rimf_page_down(a + RIMF_PAGE - 1); }
 
-/* The four that the compiler calls on its own (hosted programs get libc's). */
+/* The four functions that compilers call implicitly (hosted programs have libc's). */
 void *memcpy(void *restrict to, const void *restrict from, size_t n);
 void *memmove(void *to, const void *from, size_t n);
 void *memset(void *to, int byte, size_t n);
 int memcmp(const void *a, const void *b, size_t n);
 #if !__STDC_HOSTED__ && !defined RIMF_DEFINES_STRING
-/* Freestanding, these are functions like any other to the compiler, and four bytes are a
- * call, unless they are named so. */
+/* In freestanding code the compiler would call these even for four bytes; the builtins inline small
+ * sizes. */
 #define memcpy __builtin_memcpy
 #define memmove __builtin_memmove
 #define memset __builtin_memset
@@ -58,7 +58,7 @@ int memcmp(const void *a, const void *b, size_t n);
 size_t rimf_strlen(const char *s);
 int rimf_streq(const char *a, const char *b);               /* 1 equal, 0 not; NULL equals NULL */
 int rimf_strncmp(const char *a, const char *b, size_t n);
-const char *rimf_after(const char *s, const char *prefix);  /* the rest, or NULL */
+const char *rimf_after(const char *s, const char *prefix);  /* the part behind the prefix, or NULL */
 const char *rimf_strrchr(const char *s, char c);            /* last c, or NULL */
 
 /* Decimal, or hexadecimal after 0x, with an optional minus sign; the whole

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/base/cache.c: which files of a cache are taken; the rules are told in cache.h.
+ * rimf/base/cache.c: which files of a cache are trusted; cache.h has the rules.
  */
 #include "rimf/base/cache.h"
 
@@ -11,7 +11,7 @@
 #include <fcntl.h>    /* numbers only */
 #include <sys/mman.h> /* numbers only */
 
-/* As the XDG specification has it, a relative path counts as none. */
+/* By the XDG specification, a relative path is ignored. */
 static int is_chosen(const char *xdg)
 {
     return xdg && *xdg == '/';
@@ -76,7 +76,7 @@ static long check_file(const struct rimf_sys *sys, int fd, uint32_t kind, uint32
 long cache_open(const struct rimf_sys *sys, int at, const char *path, uint32_t kind,
                 uint32_t user, struct stat *st, const char **why)
 {
-    /* O_NONBLOCK: a FIFO must not hold up the program. */
+    /* O_NONBLOCK: a FIFO must not block the program. */
     long fd = SYS6(sys, SYS_openat, at, path,
                    O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0, 0, 0);
     long failed;
@@ -131,7 +131,7 @@ long cache_lock(const struct rimf_sys *sys, int at, const char *path, uint32_t u
     failed = check_file(sys, (int)fd, S_IFREG, user, &st, why);
     if (failed) {
         *why = foreign;
-    } else { /* not flock, which would be a child's, too */
+    } else { /* not flock, which children inherit */
         failed = SYS3(sys, SYS_fcntl, fd, wait ? F_SETLKW : F_SETLK, &all);
         if (failed)
             *why = "another process writes to the cache";
@@ -148,7 +148,7 @@ struct entry { /* struct linux_dirent64 */
     char name[];
 };
 
-/* 1 when one was removed: the folder may then have been read in part. */
+/* Returns 1 if a file was removed: then the folder may have been read incompletely. */
 static int sweep_once(const struct rimf_sys *sys, int folder,
                       int (*goes)(const void *cookie, const char *name), const void *cookie)
 {

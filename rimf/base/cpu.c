@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/base/cpu.c: keeping what the CPU answered; cpu.h tells which answers count.
+ * rimf/base/cpu.c: records the CPU's answers; cpu.h tells which are reused.
  */
 #include "rimf/base/cpu.h"
 
@@ -21,17 +21,17 @@ static const struct {
     uint32_t leaf, subleaf;
 } basis_of[CPU_BASIS] = {{1, 0}, {7, 0}, {0xd, 1}, {0, 0}};
 
-/* What is kept: of each leaf the subleaves from `first`, up to `n`, or, of lists of caches, to the
- * one that says that it is none. */
+/* The recorded answers: for each leaf the subleaves from `first` up to `n`, or, for lists of
+ * caches, to the one that ends the list. */
 static const struct {
     uint32_t leaf, first, n;
     int listed;
 } kept[] = {
     {0x2, 0, 1, 0},         /* descriptors of caches */
     {0x4, 0, 8, 1},         /* caches */
-    {0xd, 0, 1, 0},         /* size of the state that is saved */
-    {0xd, 2, 18, 0},        /* and of its parts */
-    {0x14, 0, 1, 0},        /* nothing, for there is no such feature (below) */
+    {0xd, 0, 1, 0},         /* size of the saved state */
+    {0xd, 2, 18, 0},        /* sizes of its parts */
+    {0x14, 0, 1, 0},        /* empty, because the feature does not exist (below) */
     {0x19, 0, 1, 0},        /* the same */
     {0x80000000, 0, 1, 0},  /* highest extended leaf */
     {0x80000005, 0, 1, 0},  /* caches of the first level */
@@ -84,7 +84,7 @@ static struct cpu_answer ask(const struct cpu *cpu, uint32_t leaf, uint32_t subl
     return answer;
 }
 
-/* xgetbv is there when leaf 1 says so. */
+/* xgetbv exists if leaf 1 says so. */
 static uint64_t xcr0_of(const struct cpu *cpu, const struct cpu_answer *features)
 {
     return features->ecx & OSXSAVE ? cpu->xcr0(cpu) : 0;
@@ -92,14 +92,14 @@ static uint64_t xcr0_of(const struct cpu *cpu, const struct cpu_answer *features
 
 /* ---- making one ---------------------------------------------------------------------------- */
 
-/* Leaves 0x14 and 0x19 say more about features that leaf 7 names: kept is only that there are none. */
+/* Leaves 0x14 and 0x19 describe features of leaf 7: recorded only if these do not exist. */
 static int may_be_kept(const struct cpu_record *r, const struct cpu_answer *a)
 {
     if (a->leaf == 0x14)
         return !(r->answers[BASIS_7].ebx & TRACE);
     if (a->leaf == 0x19)
         return !(r->answers[BASIS_7].ecx & KEY_LOCKER);
-    return a->leaf != 2 || (a->eax & 0xff) == 1; /* else it is to be asked several times */
+    return a->leaf != 2 || (a->eax & 0xff) == 1; /* otherwise it must be queried several times */
 }
 
 static void keep(struct cpu_record *r, const struct cpu *cpu, size_t i)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/base/file_id.c: which file, and which state of it; told in file_id.h.
+ * rimf/base/file_id.c: identity of a file in one state; explained in file_id.h.
  */
 #include "rimf/base/file_id.h"
 
@@ -71,7 +71,7 @@ uint64_t file_id_key(const struct file_id *id)
     return rimf_hash(id, sizeof *id);
 }
 
-/* 1: the file there cannot change but by the kernel, which then notes the time. */
+/* Returns 1 if only the kernel changes the file there, and records the time. */
 static int keeps_changes(const struct rimf_sys *sys, const char *path)
 {
     struct statfs fs;
@@ -82,9 +82,10 @@ static int keeps_changes(const struct rimf_sys *sys, const char *path)
            fs.f_type == BTRFS_SUPER_MAGIC || fs.f_type == F2FS_SUPER_MAGIC;
 }
 
-/* The memory is the file: a page that was written once stays so.  A mapping that may be written keeps the file open
- * for writing, and of such a file there is no read lease.  Others than its owner may not ask.  Who opens it just
- * now has SIGURG sent to us, which is ignored, and waits until the lease is given back. */
+/* On tmpfs the memory is the file: a page that was written once stays dirty.  A writable mapping
+ * keeps the file open for writing, and such a file gets no read lease.  Only its owner may ask.  A
+ * process that opens the file meanwhile makes the kernel send us SIGURG, which is ignored, and
+ * waits until the lease is released. */
 static int is_written(const struct rimf_sys *sys, int fd)
 {
     long error = SYS3(sys, SYS_fcntl, fd, F_SETSIG, SIGURG);
@@ -96,8 +97,8 @@ static int is_written(const struct rimf_sys *sys, int fd)
     return error == -EAGAIN;
 }
 
-/* The kernel notes the time when a page that is clean is written through a mapping, and not again until it has
- * written that page back.  So it shall do that. */
+/* The kernel records the time when a clean page is written through a mapping, and not again until
+ * it has written that page back.  So have it written back. */
 static const char *clean(const struct rimf_sys *sys, const struct file_id *id, int fd)
 {
     const unsigned whole = SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
@@ -111,7 +112,7 @@ static const char *clean(const struct rimf_sys *sys, const struct file_id *id, i
     return SYS3(sys, SYS_fstat, fd, &st, 0) || !file_id_is(id, &st) ? "it is another file now" : NULL;
 }
 
-/* Of a file that we may not read nothing is kept. */
+/* A file that we may not read has no stored knowledge. */
 static const char *unclean(const struct rimf_sys *sys, const struct file_id *id, const char *path)
 {
     long fd = sys_openat(sys, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0);
@@ -132,15 +133,15 @@ const char *file_id_unsettled(const struct rimf_sys *sys, const struct file_id *
 
     if (whole && id->changed == id->modified && !keeps_changes(sys, path))
         return "its file system keeps no time of change";
-    /* The clock that files are stamped with may be late; and where that was asked for, a stamp is finer, and so
-     * a step ahead of it. */
+    /* The clock for time stamps may be behind; and a stamp that was queried may be finer, and so
+     * ahead of it by a step. */
     for (int tries = 0; tries < TRIES; tries++) {
         if (SYS3(sys, SYS_clock_gettime, CLOCK_REALTIME_COARSE, &now, 0))
             return "what time it is cannot be asked";
         left = id->changed + (whole ? COARSE : STEP) - nanoseconds(&now);
         if (left <= 0)
             return unclean(sys, id, path);
-        now = (struct timespec){.tv_nsec = left < TICK ? TICK : left}; /* less, and the clock says the same */
+        now = (struct timespec){.tv_nsec = left < TICK ? TICK : left}; /* with less the clock shows the same time */
         if (left > 2 * STEP || SYS3(sys, SYS_nanosleep, &now, 0, 0))
             break;
     }

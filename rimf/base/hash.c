@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/base/hash.c: a hash against accidents.
+ * rimf/base/hash.c: a hash against accidental damage.
  */
 #include "rimf/base/hash.h"
 
@@ -23,7 +23,7 @@ uint64_t rimf_hash_more(uint64_t hash, const void *bytes, size_t size)
     return hash;
 }
 
-/* The length goes in first, so that zeros at the end count. */
+/* The length is hashed first, so that trailing zeros count. */
 uint64_t rimf_hash(const void *bytes, size_t size)
 {
     return rimf_hash_more(rimf_mix(0, size), bytes, size);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/base/hash.h: a 64-bit hash for what may be damaged, or another: not for what somebody
- * forges.
+ * rimf/base/hash.h: a 64-bit hash against accidental damage, not against forgery.
  */
 #ifndef RIMF_HASH_H
 #define RIMF_HASH_H
@@ -9,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Eight bytes more of a hash: multiply and fold. */
+/* Adds eight bytes to a hash: multiply and fold. */
 static inline uint64_t rimf_mix(uint64_t hash, uint64_t word)
 {
     hash = (hash ^ word) * 0x9e3779b97f4a7c15u; /* 2^64 divided by the golden ratio */
@@ -17,7 +16,7 @@ static inline uint64_t rimf_mix(uint64_t hash, uint64_t word)
 }
 /* A 64-bit hash against accidents; `bytes` may have any alignment. */
 uint64_t rimf_hash(const void *bytes, size_t size);
-/* Goes on with `hash` over these bytes. */
+/* Continues `hash` over these bytes. */
 uint64_t rimf_hash_more(uint64_t hash, const void *bytes, size_t size);
 
 #endif

@@ -29,7 +29,7 @@
 #include <stdint.h>
 
 #define RIMF_LOCK_INHERITED 1
-#define RIMF_LOCK_WAITERS 0x80000000u /* somebody sleeps; a thread id has 30 bits at most */
+#define RIMF_LOCK_WAITERS 0x80000000u /* a thread sleeps; a thread id has 30 bits at most */
 
 struct rimf_lock {
     uint32_t word; /* 0: free */
@@ -62,7 +62,7 @@ static inline int rimf_lock_acquire(const struct rimf_sys *sys, struct rimf_lock
         return 0;
     for (;;) {
         seen = __atomic_load_n(&lock->word, __ATOMIC_RELAXED);
-        if (!seen) { /* others may sleep still, so keep waking them */
+        if (!seen) { /* others may still sleep, so keep waking them */
             if (rimf_lock_try(lock, 0, self | RIMF_LOCK_WAITERS))
                 return 0;
             continue;

@@ -2,8 +2,8 @@
  *
  * rimf/base/log.c: lines of MVLD_DEBUG.
  *
- * The line is formatted on the stack, and in a page of its own when it does not
- * fit there: the stack may be a small one of the application's.
+ * The line is formatted on the stack, or in a page of its own if it does not fit: the application's
+ * stack may be small.
  */
 #include "rimf/base/log.h"
 
@@ -65,7 +65,7 @@ static void write_all(const struct rimf_log *log, const char *text, size_t n)
     }
 }
 
-/* The whole line, newline included; the length that it would have. */
+/* Formats the whole line with its newline; returns the length that it would have. */
 static size_t format_line(char *to, size_t size, long pid, const char *format, va_list args)
 {
     size_t head = rimf_format(to, size, "%10ld:\t", pid);
@@ -102,7 +102,7 @@ void rimf_vlog(const struct rimf_log *log, uint32_t category, const char *format
             n = format_line((char *)page, size, pid, format, again);
             write_all(log, (const char *)page, n < size ? n : size - 1);
             sys_munmap(log->sys, (uintptr_t)page, size);
-        } else { /* rather cut short than lost */
+        } else { /* better cut than lost */
             line[sizeof line - 1] = '\n';
             write_all(log, line, sizeof line);
         }

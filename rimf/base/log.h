@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/base/log.h: where lines of MVLD_DEBUG go.  One line is one write(2), so
- * lines of several processes do not mix.
+ * rimf/base/log.h: writes lines of MVLD_DEBUG.  Each line is one write(2), so lines of several
+ * processes do not mix.
  */
 #ifndef RIMF_LOG_H
 #define RIMF_LOG_H
@@ -18,8 +18,8 @@ struct rimf_log {
     uint64_t device, inode; /* of the file behind `fd`; inode 0: not compared */
 };
 
-/* Lines go to `fd`, as long as it is the file that it is now.  The program may close all descriptors and
- * open its own: no line is written into one of its files. */
+/* Lines are written to `fd`, as long as it is the same file.  The program may close all descriptors
+ * and open its own: no line is written into one of its files. */
 void rimf_log_start(struct rimf_log *, int fd);
 
 int rimf_log_enabled(const struct rimf_log *, uint32_t category);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/base/sort.h: elements in the order of their addresses.
+ * rimf/base/sort.h: sorts elements by address.
  */
 #ifndef RIMF_SORT_H
 #define RIMF_SORT_H
@@ -10,7 +10,7 @@
 #define RIMF_SORT_MAX 64u
 
 /* Sorts `n` elements of `size` bytes, at most RIMF_SORT_MAX, by the address (uintptr_t) at their
- * start.  Cheap when they are sorted already. */
+ * start.  Cheap if they are already sorted. */
 void rimf_sort(void *elements, size_t n, size_t size);
 
 #endif

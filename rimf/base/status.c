@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/base/status.c: what /proc/PID/status says, and /proc/PID/pagemap.
+ * rimf/base/status.c: reads /proc/PID/status and /proc/PID/pagemap.
  */
 #include "rimf/base/status.h"
 
@@ -39,8 +39,8 @@ const char *status_field(const char *status, const char *name)
     return NULL;
 }
 
-/* What the lines say that lie whole in `text`, of `n` bytes: how many bytes these are.  A line
- * that fills it (of groups, there may be thousands) is none of ours, and counts as whole. */
+/* Reads the complete lines in `text`, of `n` bytes; returns their length.  A line that fills the
+ * buffer (there may be thousands of groups) is none of ours, and counts as complete. */
 static size_t look_at_lines(char *text, size_t n, size_t room, struct status *status, unsigned *seen)
 {
     size_t whole = n;
@@ -90,10 +90,9 @@ int status_read(const struct rimf_sys *sys, struct status *status)
 
 /* ---- pages ------------------------------------------------------------------------- *
  *
- * A word for each page (admin-guide/mm/pagemap.rst).  Who writes to a page of a private
- * mapping gets a copy that is the process's own, whichever way he writes: by a store, by
- * ptrace, by a uprobe.  Own pages are not of a file, or swapped out.  A page that is not
- * there will come from the file.
+ * A word for each page (admin-guide/mm/pagemap.rst).  A write to a page of a private mapping, by a
+ * store, by ptrace or by a uprobe, makes a copy that belongs to the process.  Such pages are not of
+ * a file, or swapped out.  An absent page will come from the file.
  */
 #define PAGE_OF_FILE (1ul << 61)
 #define PAGE_SWAPPED (1ul << 62)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/base/string.c: the four functions that the compiler calls on its own.  Only
- * freestanding links (the loader, passes) take this file; a hosted one has
- * libc's.  The loops must not be turned back into calls of themselves: hence
- * the string instructions, which also are the fast way on every CPU with ERMS.
+ * rimf/base/string.c: the four functions that compilers call implicitly.  Only freestanding links
+ * (the loader, passes) include this file; hosted ones have libc's.  The compiler must not turn the
+ * loops into calls of themselves: hence the string instructions, which are also fast on every CPU
+ * with ERMS.
  */
 #define RIMF_DEFINES_STRING
 #include "rimf/base/base.h"
@@ -18,7 +18,7 @@ void *memcpy(void *restrict to, const void *restrict from, size_t n)
 
 void *memmove(void *to, const void *from, size_t n)
 {
-    /* Forwards is right unless `to` lies inside [from, from + n). */
+    /* A forward copy is correct unless `to` is inside [from, from + n). */
     if ((uintptr_t)to - (uintptr_t)from >= n)
         return memcpy(to, from, n);
 

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/base/sys.h: the only door to the kernel.
+ * rimf/base/sys.h: all system calls.
  *
- * Loader, rimf and passes make every system call through a `struct rimf_sys`
- * that they were given, so that a test can stand in for the kernel: count
- * calls, or let the n-th one fail.  Wrappers return what the kernel returns:
- * a value, or negative errno in [-4095, -1].  errno is never touched.
+ * Loader, rimf and passes make every system call through a `struct rimf_sys` that they are given,
+ * so that a test can replace the kernel: count calls, or let the n-th one fail.  Wrappers return
+ * what the kernel returns: a value, or negative errno in [-4095, -1].  errno is not used.
  */
 #ifndef RIMF_SYS_H
 #define RIMF_SYS_H
@@ -40,7 +39,7 @@ static inline int sys_failed(long result)
     return (unsigned long)result >= (unsigned long)-4095;
 }
 
-/* MADV_, Linux 5.14: headers of older kernels lack them. */
+/* MADV_, Linux 5.14: not in headers of older kernels. */
 #define POPULATE_READ 22
 #define POPULATE_WRITE 23
 
@@ -87,8 +86,8 @@ static inline long sys_mprotect(const struct rimf_sys *s, uintptr_t at, size_t n
     return SYS3(s, SYS_mprotect, at, n, prot);
 }
 
-/* Whether a regular file may become so long.  A write beyond RLIMIT_FSIZE ends the process
- * (SIGXFSZ), so whoever writes a file unasked asks first; no answer means no. */
+/* Whether a regular file may become this long.  A write beyond RLIMIT_FSIZE ends the process
+ * (SIGXFSZ), so code that writes a file by itself checks first; no answer means no. */
 static inline int sys_file_may_reach(const struct rimf_sys *s, uint64_t size)
 {
     uint64_t limit[2]; /* struct rlimit */
@@ -97,8 +96,8 @@ static inline int sys_file_may_reach(const struct rimf_sys *s, uint64_t size)
            size <= limit[0];
 }
 
-/* Where even that is refused (a filter whose supervisor died answers ENOSYS), the process
- * ends by a signal, as after _exit(2), rather than going round for ever. */
+/* If even that is refused (a filter whose supervisor died returns ENOSYS), the process ends by a
+ * signal, as after _exit(2), instead of looping for ever. */
 __attribute__((noreturn)) static inline void sys_exit(const struct rimf_sys *s, int status)
 {
     SYS3(s, SYS_exit_group, status, 0, 0);

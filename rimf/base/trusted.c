@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/base/trusted.c: looks at each component of a path; the rules are told in trusted.h.
+ * rimf/base/trusted.c: checks each component of a path; trusted.h has the rules.
  */
 #include "rimf/base/trusted.h"
 
@@ -13,14 +13,15 @@
 #define TEXT_SIZE 1536u
 #define LINKS 16
 
-/* Nobody but root and the user can change where the part that is gone leads: so it is named again for
- * each component behind it, and nothing of it need be kept open. */
+/* Nobody but root and the user can change the checked part of the path.  So it is named again for
+ * each further component, and no descriptor stays open. */
 struct walk {
     const struct rimf_sys *sys;
     uint32_t user;
-    struct stat at; /* where we are; the root is in no folder, its mode 0 */
+    struct stat at; /* the present folder; for the root, which is in no folder, its mode is 0 */
     const char *why;
-    size_t gone, rest; /* text[0, gone), with an end; and from text[rest] to the last: what is still to go */
+    size_t gone, rest; /* text[0, gone) is checked, NUL-terminated; text[rest] to the end is still
+                        * to check */
     int links;
     char text[TEXT_SIZE];
 };
@@ -36,7 +37,7 @@ static int others_may_write(const struct walk *w, const struct stat *st)
     return st->st_mode & (w->user && st->st_gid == w->user ? 002 : 022);
 }
 
-/* `st` lies in w->at. */
+/* `st` is in the folder w->at. */
 static int check_owner(struct walk *w, const struct stat *st)
 {
     int is_folder = S_ISDIR(st->st_mode);
@@ -61,7 +62,7 @@ static int look(struct walk *w, struct stat *st)
     return check_owner(w, st);
 }
 
-/* What is gone is a link in the folder text[0, folder): what it says comes before what is still to go. */
+/* The checked part is a link in the folder text[0, folder): its target is put before the rest. */
 static int follow(struct walk *w, size_t folder)
 {
     char *target = w->text + w->gone + 1;
@@ -82,7 +83,7 @@ static int follow(struct walk *w, size_t folder)
     return 0;
 }
 
-/* Of the next component; 0 when there is none. */
+/* The length of the next component; 0 if there is none. */
 static size_t name_length(struct walk *w)
 {
     size_t n = 0;
@@ -94,8 +95,8 @@ static size_t name_length(struct walk *w)
     return n;
 }
 
-/* Along the component of `n` bytes.  Between the two parts there is always some room: the second has lost
- * as much as the first gets, or a link took its name's place. */
+/* Checks the component of `n` bytes.  There is always space between the two parts: the second
+ * shrinks as the first grows, or a link's target replaces its name. */
 static int step(struct walk *w, size_t n)
 {
     size_t folder = w->gone;
@@ -116,7 +117,7 @@ static int step(struct walk *w, size_t n)
     return 0;
 }
 
-/* In *length: how many bytes of `path` were gone, with the component that did not do. */
+/* *length: how many bytes of `path` were checked, including the component that failed. */
 static int go(struct walk *w, const char *path, size_t *length)
 {
     size_t whole = rimf_strlen(path), left = whole, n;
@@ -128,7 +129,7 @@ static int go(struct walk *w, const char *path, size_t *length)
     memcpy(w->text + w->rest, path, whole + 1);
     while (!error && (n = name_length(w))) {
         error = step(w, n);
-        if (left > TEXT_SIZE - 1 - w->rest) /* else a link's target is in front of it */
+        if (left > TEXT_SIZE - 1 - w->rest) /* otherwise a link's target precedes it */
             left = TEXT_SIZE - 1 - w->rest;
     }
     *length = whole - left;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/code/frame.c: the record of .eh_frame that describes a function, read where it is mapped.
+ * rimf/code/frame.c: reads the .eh_frame record of a mapped function.
  *
  *     FDE   length, distance to its CIE, distance to the code, size of the code, augmentation, instructions
  *     CIE   length, 0, version, "zPLR" or less, alignments 1 and -8, return address 16, augmentation, instructions
  *
- * The analyser has seen that distances have four bytes and that the instructions name no address; bounds are
- * checked again, since nothing else keeps a record inside of the object.
+ * The analyser has checked that distances have four bytes and that the instructions name no address; bounds
+ * are checked again, since nothing else keeps a record inside the object.
  */
 #include "rimf/code/code.h"
 
@@ -46,7 +46,7 @@ static uint64_t take_number(struct record *r)
     return value;
 }
 
-/* Behind the length. */
+/* The record behind the length. */
 static struct record record_at(const struct rimf_object *object, uintptr_t at)
 {
     struct record r = {NULL, NULL, 1};
@@ -61,7 +61,7 @@ static struct record record_at(const struct rimf_object *object, uintptr_t at)
     return r;
 }
 
-/* Bytes of an encoded pointer, or 0: of another form. */
+/* Length of an encoded pointer, or 0: another form. */
 static size_t encoded_size(uint64_t encoding)
 {
     switch (encoding & 0x0f) {
@@ -74,7 +74,7 @@ static size_t encoded_size(uint64_t encoding)
     return 0;
 }
 
-/* *pads: bytes of the pointer to the language's own data in an FDE; 0: it has none. */
+/* *pads: length of the LSDA pointer in an FDE; 0: none. */
 static int read_cie(struct record *r, struct code_frame *frame, size_t *pads)
 {
     const char *augmentation = (const char *)r->at + 5;
@@ -97,7 +97,7 @@ static int read_cie(struct record *r, struct code_frame *frame, size_t *pads)
             *pads = encoded_size(encoding);
         else if (*c == 'P' && encoded_size(encoding))
             take_bytes(r, encoded_size(encoding));
-        else if (*c != 'R') /* S, of signals, above all */
+        else if (*c != 'R') /* S (signals), above all */
             return -ENOENT;
     }
     frame->initial = r->at;
@@ -197,7 +197,7 @@ static int step(struct unwinding *u, struct record *r)
     return -ENOTSUP;
 }
 
-/* A record says the same up to the next advance. */
+/* A state is valid up to the next advance. */
 int code_unwind_at(const struct code_frame *frame, uint32_t offset, struct code_unwind *out)
 {
     struct record initial = {frame->initial, frame->initial_end, 0}, r = {frame->program, frame->program_end, 0};

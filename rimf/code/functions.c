@@ -2,14 +2,15 @@
  *
  * rimf/code/functions.c: the tables of functions and of instructions (mvld/pass/code.h).
  *
- * Where functions are the units of the analysis say.  Names are those of the dynamic symbol table, and of what may
- * move those that the analyser took from the other one.
+ * The units of the analysis are the functions.  Names are those of the dynamic symbol table; for movable
+ * functions also those that the analyser took from .symtab.
  */
 #include "rimf/code/code.h"
 
 #include "rimf/base/base.h"
 #include "rimf/base/sort.h"
 #include "rimf/image/original.h"
+#include "rimf/moved/moved.h"
 #include "rimf/x86/decode.h"
 
 #include <errno.h>    /* numbers only */
@@ -20,26 +21,27 @@
 struct named {
     uintptr_t address;
     const char *name;
+    int is_function;
 };
 
-/* Of one object. */
+/* Names of one object. */
 struct names {
     struct mvld_image *image;
-    uintptr_t only;     /* names at this address; 0: all */
+    uintptr_t start, end; /* of what has these names */
     struct named *list; /* ascending, once all are there */
     size_t n, room;
     const Elf64_Sym *symbols; /* of the analysis, ascending */
     size_t n_symbols;
     const char *texts;
     size_t texts_size;
-    uintptr_t first; /* where they count from */
+    uintptr_t first; /* base of their values */
 };
 
 static int note_name(void *cookie, const struct mvld_symbol *symbol)
 {
     struct names *names = cookie;
 
-    if ((symbol->type != STT_FUNC && symbol->type != STT_GNU_IFUNC) || (names->only && symbol->address != names->only))
+    if (!symbol->address || symbol->address < names->start || symbol->address >= names->end)
         return 0;
     if (names->n == names->room) {
         struct named *more = rimf_heap_grow(&names->image->heap, names->list, &names->room, sizeof *more, 256);
@@ -48,23 +50,26 @@ static int note_name(void *cookie, const struct mvld_symbol *symbol)
             return -ENOMEM;
         names->list = more;
     }
-    names->list[names->n++] = (struct named){symbol->address, symbol->name};
+    names->list[names->n++] = (struct named){symbol->address, symbol->name,
+                                             symbol->type == STT_FUNC || symbol->type == STT_GNU_IFUNC};
     return 0;
 }
 
-static int names_open(struct names *names, struct mvld_image *image, struct rimf_object *object, uintptr_t only)
+static int names_open(struct names *names, struct mvld_image *image, struct rimf_object *object, uintptr_t start,
+                      uintptr_t end)
 {
     struct analysis_names in;
-    int error;
+    int error = code_bound_read(image);
 
-    *names = (struct names){.image = image, .only = only};
-    error = rimf_symbol_each(&object->public, note_name, names);
+    *names = (struct names){.image = image, .start = start, .end = end};
+    error = error ? error : rimf_symbol_each(&object->public, note_name, names);
     if (error < 0)
         return error;
     rimf_sort(names->list, names->n, sizeof *names->list);
     if (!rimf_analysis_names(image, object, &in) || !in.names_size ||
         ((const char *)in.pages)[in.names + in.names_size - 1])
         return 0;
+    object->names_lent = 1;
     names->symbols = (const Elf64_Sym *)in.pages;
     names->n_symbols = in.symbols_size / sizeof *names->symbols;
     names->texts = (const char *)in.pages + in.names;
@@ -78,20 +83,21 @@ static void names_close(struct names *names)
     rimf_heap_release(&names->image->heap, names->list);
 }
 
-/* Of several the one without underscores, if there is one: the last in alphabetical order.  Nobody has checked the
- * entries of the analysis. */
+/* Of several names one without underscores, if any: the last in alphabetical order.  The entries of the
+ * analysis are unchecked. */
 static const char *name_at(const struct names *names, uintptr_t address)
 {
     size_t i = RIMF_BISECT(i, names->n, names->list[i].address < address);
     const char *best = NULL;
 
     for (; i < names->n && names->list[i].address == address; i++)
-        if (!best || rimf_strncmp(names->list[i].name, best, rimf_strlen(best) + 1) > 0)
+        if (names->list[i].is_function && (!best || rimf_strncmp(names->list[i].name, best, rimf_strlen(best) + 1) > 0))
             best = names->list[i].name;
     if (best)
         return best;
     i = RIMF_BISECT(i, names->n_symbols, names->first + names->symbols[i].st_value < address);
-    if (i && i < names->n_symbols && names->first + names->symbols[i].st_value == address &&
+    i += i == 0; /* the empty one says 0, as that of the first function does */
+    if (i < names->n_symbols && names->first + names->symbols[i].st_value == address &&
         names->symbols[i].st_name < names->texts_size)
         return names->texts + names->symbols[i].st_name;
     return NULL;
@@ -99,8 +105,23 @@ static const char *name_at(const struct names *names, uintptr_t address)
 
 /* ---- functions -------------------------------------------------------------------------------- */
 
+/* References to it from outside proven functions. */
+static uint32_t flags_of(const struct names *names, const struct analysis_unit *unit, uintptr_t entry)
+{
+    int proven = unit->reason == ANALYSIS_PROVEN;
+    uint32_t flags = (proven && !(unit->flags & ANALYSIS_REACHED) ? 0 : MVLD_FUNCTION_REACHED) |
+                     (proven && !(unit->flags & ANALYSIS_HELD) && !rimf_is_kept_original(names->image, entry)
+                          ? 0 : MVLD_FUNCTION_HELD);
+    size_t i = RIMF_BISECT(i, names->n, names->list[i].address < entry);
+
+    for (; i < names->n && names->list[i].address - entry < unit->size; i++)
+        flags |= MVLD_FUNCTION_REACHED | MVLD_FUNCTION_EXPORTED |
+                 (code_is_bound(names->image, names->list[i].address, names->list[i].name) ? MVLD_FUNCTION_BOUND : 0);
+    return flags | (code_is_bound(names->image, entry, NULL) ? MVLD_FUNCTION_REACHED | MVLD_FUNCTION_BOUND : 0);
+}
+
 static void fill(struct mvld_function *out, struct rimf_object *object, const struct analysis *s,
-                 const struct analysis_unit *unit)
+                 const struct analysis_unit *unit, const struct names *names)
 {
     const struct analysis_unit *first = unit, *last = unit;
 
@@ -112,8 +133,9 @@ static void fill(struct mvld_function *out, struct rimf_object *object, const st
                  : unit->flags & ANALYSIS_DECODED ? MVLD_PROOF_DECODED
                                                   : MVLD_PROOF_NONE,
         .why = unit->reason == ANALYSIS_PROVEN ? NULL : analysis_reason_words((enum analysis_reason)unit->reason),
-        .flags = unit->reason == ANALYSIS_PROVEN && !(unit->flags & ANALYSIS_REACHED) ? 0 : MVLD_FUNCTION_REACHED,
     };
+    out->name = name_at(names, out->entry);
+    out->flags = flags_of(names, unit, out->entry);
     if (unit->reason || !s->branches || s->header->flags)
         return;
     while (first > s->units && first[-1].flags & ANALYSIS_JOINED)
@@ -140,12 +162,11 @@ int rimf_function_each(struct mvld_image *image, const struct mvld_object *publi
     s = rimf_analysis_branches(image, object, why);
     if (!s)
         return -ENODATA;
-    result = names_open(&names, image, object, 0);
+    result = names_open(&names, image, object, 0, UINTPTR_MAX);
     for (size_t i = 0; i < s->n_units && !result; i++) {
         struct mvld_function function;
 
-        fill(&function, object, s, &s->units[i]);
-        function.name = name_at(&names, function.entry);
+        fill(&function, object, s, &s->units[i], &names);
         result = visit(cookie, &function);
     }
     names_close(&names);
@@ -159,6 +180,7 @@ int rimf_function_find(struct mvld_image *image, uintptr_t address, struct mvld_
     const struct analysis_unit *unit;
     const struct analysis *s;
     struct names names;
+    uintptr_t entry;
     const char *why;
     int error;
 
@@ -169,10 +191,10 @@ int rimf_function_find(struct mvld_image *image, uintptr_t address, struct mvld_
                ? analysis_unit_at(s, (uint32_t)(address - object->view.bias)) : NULL;
     if (!unit)
         return -ENOENT;
-    fill(out, object, s, unit);
-    error = names_open(&names, image, object, out->entry);
+    entry = object->view.bias + unit->start;
+    error = names_open(&names, image, object, entry, entry + unit->size);
     if (!error)
-        out->name = name_at(&names, out->entry);
+        fill(out, object, s, unit, &names);
     names_close(&names);
     return error;
 }
@@ -191,13 +213,13 @@ const struct analysis_unit *code_unit_at(struct mvld_image *image, struct rimf_o
                ? analysis_unit_at(*s, (uint32_t)(address - object->view.bias)) : NULL;
     *why = !unit                              ? "no function is there"
            : !(unit->flags & ANALYSIS_DECODED) ? "its function is not proven"
-           : object->moved                     ? "its code was moved before" /* over some of it stands a jump */
-           : object->patched & OBJECT_PATCHED  ? "a pass changed code of its object, byte by byte"
+           : object->moved                     ? "its code was moved before" /* a jump was written over some of it */
+           : object->code.patched & OBJECT_PATCHED  ? "a pass changed code of its object, byte by byte"
                                                : NULL;
     return *why ? NULL : unit;
 }
 
-/* Where the tables lead that this unit jumps through. */
+/* Records the targets of the tables that this unit jumps through. */
 static void note_tables(const struct rimf_object *object, const struct analysis *s, const struct analysis_unit *unit,
                         const struct code_instructions *all)
 {
@@ -221,7 +243,7 @@ static void note_tables(const struct rimf_object *object, const struct analysis 
     }
 }
 
-/* Into the bytes behind a head nothing leads. */
+/* Nothing branches into the bytes of a head. */
 static void note_head(const struct rimf_object *object, const struct analysis_unit *unit,
                       const struct code_instructions *all)
 {

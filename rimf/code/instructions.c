@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/code/instructions.c: the instructions of one function, and what is live before each.
+ * rimf/code/instructions.c: the instructions of one function, with liveness.
  *
- * Liveness is the usual backward data flow: before an instruction is live what it reads, and what is live behind
- * it and not written whole.  Behind a return, a call and a jump out of the function everything is: conventions
- * between functions of one object need not be those of the ABI.
+ * Liveness is the usual backward data flow: live before an instruction is what it reads, and what is live
+ * after it and not completely overwritten.  At a return, a call and a jump out of the function everything is
+ * live: conventions between functions of one object need not be the ABI's.
  */
 #include "rimf/code/code.h"
 
@@ -44,13 +44,13 @@ static struct effect effect_of(const uint8_t *code, const struct instruction *i)
     };
 }
 
-/* std, popf: the direction flag, too, may be another one than the ABI has at a call. */
+/* std, popf: the direction flag may differ from the ABI's at a call. */
 static int sets_direction(const struct instruction *i)
 {
     return instruction_is(i, 0, 0xfd) || instruction_is(i, 0, 0x9d);
 }
 
-/* 1: its status flags, and with them the others, are live everywhere. */
+/* 1: its status flags, and the direction flag, are live everywhere. */
 static int fill(struct code_instructions *all, struct effect *effects, const uint8_t *code, size_t size,
                 uintptr_t address)
 {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/code/place.c: whether an instruction can make way for a jump (code/splice.c), and how.
+ * rimf/code/place.c: whether and how an instruction can be displaced for a jump (code/splice.c).
  *
  *     a call                        stays, and leads elsewhere
  *     five bytes or more            runs elsewhere, alone: whoever led to it leads to the jump
  *     shorter                       with those behind it, at the entry of a function where it is proven that nothing
  *                                   leads to these (ANALYSIS_HEAD); else not
  *
- * What runs elsewhere is unwound there, so the unwind table of the function must say how for each instruction, and
- * exceptions must not land by the place where they were thrown.
+ * Displaced instructions are unwound in the trampoline.  So the function's unwind table must describe each of
+ * them, and exceptions must not be dispatched by the address where they were thrown.
  */
 #include "rimf/code/code.h"
 
@@ -29,7 +29,7 @@ int code_refuse(const struct mvld_context *ctx, const struct rimf_object *object
 
 /* ---- what can make way ------------------------------------------------------------------------------- */
 
-/* How it is unwound before each instruction that makes way, and behind. */
+/* Reads the unwind state before each displaced instruction, and after the last. */
 static const char *read_unwind(struct code_splice *splice, const struct code_place *p)
 {
     struct code_frame frame;
@@ -50,7 +50,7 @@ static const char *read_unwind(struct code_splice *splice, const struct code_pla
         if (offset == p->offset + splice->length)
             return NULL;
         if (!decode(p->code + (offset - p->offset), p->unit->size - offset, &i) || i.prefixes & PREFIX_LOCK)
-            break; /* behind a lock prefix others may lead */
+            break; /* other code may jump behind a lock prefix */
     }
     return "it may not run elsewhere";
 }
@@ -108,15 +108,15 @@ const char *code_place_read(struct code_splice *splice, const struct code_place 
 
 /* ---- finding it ------------------------------------------------------------------------------------------ */
 
-/* Nothing but whole instructions has replaced others since its analysis was compared with it. */
+/* Only whole instructions were replaced since the code was compared with its analysis. */
 static const char *unsure(struct mvld_image *image, const struct rimf_object *object, const struct code_place *p)
 {
-    return !object->code_known ? "it is not certain that its code is that of its file"
+    return !object->code.known ? "it is not certain that its code is that of its file"
            : rimf_is_kept_original(image, p->start) ? "mvld stands in front of its function"
                                                     : NULL;
 }
 
-/* The instruction, behind an endbr64. */
+/* Finds the instruction, behind an endbr64. */
 int code_place_find(const struct mvld_context *ctx, struct rimf_object *object, uintptr_t address,
                     struct code_place *p)
 {

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/code/splice.c: code of passes in front of instructions (code_splice of mvld/pass.h).
+ * rimf/code/splice.c: code of passes before instructions (code_splice of mvld/pass.h).
  *
- * One instruction becomes one of the same length that leads to a trampoline (code/trampoline.c): whoever led to it
- * leads there now, and nobody can stand in the middle of it.
+ * One instruction is replaced by one of the same length that jumps to a trampoline (code/trampoline.c):
+ * whatever reached it reaches that, and no thread can stand inside it.
  *
  *     call f             e8 rel32             e8 rel32             call trampoline
  *     call *slot(%rip)   ff 15 rel32          67 e8 rel32          call trampoline
  *     of 5 to 14 bytes                        [2e …] e9 rel32      jmp trampoline, with prefixes that mean nothing
  *
- * Which can make way code/place.c says.  Calls are left where they stand, for return addresses are theirs.
+ * code/place.c decides which instructions are possible.  Calls stay in place, because of their return
+ * addresses.
  *
- * At one place there is one trampoline, which runs the code of all passes.  A later pass makes it anew; the one before
- * is not given back, since a thread may be in it.
+ * Each place has one trampoline, which runs the code of all passes.  A later pass makes a new one; the old
+ * one is not freed, since a thread may be in it.
  */
 #include "rimf/code/code.h"
 
@@ -47,7 +48,7 @@ static void drop_codes(struct mvld_image *image, struct code_splice *splice, con
     }
 }
 
-/* Those without code go. */
+/* Removes those without code. */
 static void prune(struct mvld_image *image)
 {
     for (struct code_splice **at = &image->splices; *at;) {
@@ -69,14 +70,14 @@ void rimf_splices_forget(struct mvld_image *image, const struct mvld_context *ct
     prune(image);
 }
 
-/* Its object may be gone, and another one be there. */
+/* Its object may be closed, and another one mapped there. */
 static int is_stale(struct mvld_image *image, const struct code_splice *splice)
 {
     return splice->is_made && (!rimf_object_find(image, splice->place) ||
                                memcmp((const void *)splice->place, splice->now, splice->length));
 }
 
-/* That which replaces a byte of these. */
+/* The splice that replaces one of these bytes. */
 static struct code_splice *find_splice(struct mvld_image *image, uintptr_t address, size_t length)
 {
     for (struct code_splice *splice = image->splices; splice; splice = splice->next) {
@@ -94,7 +95,7 @@ static const char beside[] = "one beside it replaces it";
 
 /* ---- declaring ----------------------------------------------------------------------------------------- */
 
-/* A new one, in the list; or NULL, and *error. */
+/* Adds a new one to the list; or returns NULL, and *error. */
 static struct code_splice *make_splice(const struct mvld_context *ctx, struct rimf_object *object, uintptr_t address,
                                        const struct code_place *p, int *error)
 {
@@ -198,7 +199,7 @@ static void lead(struct code_splice *splice, uintptr_t to)
     memcpy(splice->then + splice->length - 4, &distance, sizeof distance);
 }
 
-/* What code_add must be told; *size: bytes of code.  NULL: no memory. */
+/* The functions for code_add; *size: bytes of code.  NULL: no memory. */
 static struct mvld_new_function *describe_all(const struct mvld_context *ctx, size_t n, size_t *size)
 {
     struct mvld_new_function *list = rimf_heap_alloc(&ctx->image->heap, n * (sizeof *list + MVLD_FRAME_MAX));
@@ -252,7 +253,7 @@ int rimf_splices_make(struct mvld_image *image, const struct mvld_context *ctx)
     list = describe_all(ctx, n, &size);
     if (!list)
         return rimf_fail(image, ENOMEM, "%s: memory is short", ctx->pass);
-    image->stage = RIMF_STAGE_RUN; /* it is still the pass that adds code */
+    image->stage = RIMF_STAGE_RUN; /* the pass is still adding code */
     code = ctx->api->code_add(ctx, size, list, n, 0);
     image->stage = RIMF_STAGE_NONE;
     error = code ? write_all(ctx, code, list) : -ENOMEM;
@@ -283,7 +284,8 @@ static void note_made(const struct mvld_context *ctx)
     for (struct code_splice *splice = ctx->image->splices; splice; splice = splice->next) {
         if (!is_of(splice, ctx))
             continue;
-        splice->object->patched |= OBJECT_SPLICED;
+        splice->object->code.patched |= OBJECT_SPLICED;
+        splice->object->code.patched_by = ctx;
         splice->is_made = 1;
         memcpy(splice->now, splice->then, sizeof splice->now);
         for (struct code_spliced *s = splice->first; s; s = s->next)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/code/trampoline.c: the code that runs a pass's code in front of an instruction (code/splice.c).
+ * rimf/code/trampoline.c: the code that calls a pass's code before an instruction (code/splice.c).
  *
  *     48 8d a4 24 disp32    lea -N(%rsp), %rsp       past the red zone, and room for registers
  *     48 89 44 24 08 …      mov %rax, 8(%rsp) …      those that are live and that calls destroy
@@ -14,9 +14,9 @@
  *                           the instructions that made way
  *     e9 rel32              jmp back
  *
- * A call is entered, so its trampoline begins with the return address on the stack, and ends in a jump to where
- * the call led: who is called returns to the program.  Any other begins with the frame of the instruction, as
- * its function's unwind table says, and follows each of the instructions that made way.
+ * At a call's trampoline the return address is on the stack already; it ends in a jump to the call's target,
+ * which returns to the program.  Any other trampoline begins with the frame of the instruction, from its
+ * function's unwind table, and follows the changes of each displaced instruction.
  */
 #include "rimf/code/code.h"
 
@@ -28,7 +28,7 @@
 
 #define RED_ZONE 128u
 
-static const uint8_t destroyed[] = {RAX, RCX, RDX, RSI, RDI, 8, 9, 10, 11}; /* by calls; psABI, 3.2.1 */
+static const uint8_t destroyed[] = {RAX, RCX, RDX, RSI, RDI, 8, 9, 10, 11}; /* clobbered by calls; psABI, 3.2.1 */
 
 struct making {
     uint8_t *code; /* or NULL */
@@ -75,7 +75,7 @@ static int same_unwind(const struct code_unwind *a, const struct code_unwind *b)
     return a->base == b->base && a->offset == b->offset && !memcmp(a->saved, b->saved, sizeof a->saved);
 }
 
-/* From here on. */
+/* Describes the frame from here on. */
 static void describe(struct making *m, const struct code_unwind *now)
 {
     if (same_unwind(&m->unwind, now))
@@ -98,7 +98,7 @@ static void describe(struct making *m, const struct code_unwind *now)
     m->unwind = *now;
 }
 
-/* The stack pointer is so far below where it was. */
+/* The stack pointer is this far below its old value. */
 static void describe_below(struct making *m, const struct code_unwind *unwind, uint32_t below)
 {
     struct code_unwind now = *unwind;
@@ -115,7 +115,7 @@ static void put_stack(struct making *m, int32_t by)
     put(m, &by, sizeof by);
 }
 
-/* How many; with `opcode` 89 they are saved, with 8b restored. */
+/* Returns their number; `opcode` 89 saves them, 8b restores them. */
 static uint32_t put_registers(struct making *m, uint32_t live, uint8_t opcode)
 {
     uint32_t n = 0;
@@ -181,7 +181,7 @@ static void put_jump(struct making *m, uintptr_t to, uintptr_t target)
     put(m, jump, sizeof jump);
 }
 
-/* call becomes jmp, whose prefixes mean nothing. */
+/* call becomes jmp, whose prefixes have no effect. */
 static void put_call(struct making *m, const struct code_splice *splice, uintptr_t to)
 {
     uint8_t jump[6] = {0xff, 0x25};

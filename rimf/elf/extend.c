@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/elf/extend.c: an object's tables of symbols, with more definitions.
+ * rimf/elf/extend.c: adds definitions to an object's symbol tables.
  *
- * Relocations name symbols by their index, so what there is keeps it.  A chain of DT_GNU_HASH is of
- * neighbours, and those of the buckets that get more move to the end:
+ * Relocations name symbols by index, so existing symbols keep theirs.  In DT_GNU_HASH the symbols
+ * of a chain are adjacent, so the chains of buckets that grow move to the end:
  *
- *     .dynsym   as it was | chains that grew, with what is new | …
- *     buckets   of these, to there; the others as they were
- *     bloom     with the bits of what is new
+ *     .dynsym   as before | chains that grew, with new symbols | …
+ *     buckets   those of grown chains point there; the others are unchanged
+ *     bloom     with the bits of new symbols
  *
- * .gnu.version and .dynstr likewise.  What is new has no version, which serves references of any.
+ * .gnu.version and .dynstr likewise.  New symbols have no version, so they serve references of any.
  *
- * Tables with room for more stay where they are: what is new is written behind, in place.  That can be done as long
- * as nobody has looked anything up, also by a host loader that remembers where they are.
+ * Tables with spare space are extended in place.  This is possible as long as nothing has been
+ * looked up, even if the host loader has stored their addresses.
  *
- * How many symbols there are, a table without definitions does not say: relocations do.
+ * A table without definitions does not tell the number of symbols: relocations do.
  */
 #include "rimf/elf/view.h"
 
@@ -23,7 +23,7 @@
 #include <sys/mman.h> /* numbers only */
 
 struct extension {
-    size_t n, most; /* symbols as they were; room */
+    size_t n, most; /* number of old symbols; capacity */
     struct elf_gnu old;
     size_t hash_at, chain_at, versions_at, strings_at, end; /* from the start */
 };
@@ -43,7 +43,7 @@ static int measure(const struct elf_view *view, const struct elf_more *more, siz
     if (!n || !view->strings_size || !elf_gnu_tables(view, &e->old) || !e->old.head->n_buckets ||
         !e->old.head->n_bloom || e->old.head->n_bloom & (e->old.head->n_bloom - 1) || n < e->old.head->first)
         return 0;
-    e->most = n - e->old.head->first; /* all chains grow */
+    e->most = n - e->old.head->first; /* all chains may grow */
     n = referred(view->relocations, view->n_relocations, n);
     e->n = referred(view->plt_relocations, view->n_plt_relocations, n);
     if (e->n > view->symbols_limit)
@@ -78,13 +78,13 @@ struct writing {
 static void append(struct writing *w, const Elf64_Sym *symbol, uint16_t version, uint32_t hash)
 {
     if (w->next == w->most)
-        return; /* chains that share symbols: the object is damaged */
+        return; /* chains share symbols: the object is damaged */
     w->symbols[w->next] = *symbol;
     w->versions[w->next] = version;
     w->chain[w->next++ - w->old->head->first] = hash & ~1u;
 }
 
-/* The bucket's chain, and what is new of it, unless it has been written. */
+/* Writes the bucket's chain and its new symbols, unless done. */
 static void write_chain(struct writing *w, uint32_t bucket, const struct elf_more *more, size_t name)
 {
     const struct elf_gnu_head *head = w->old->head;
@@ -133,7 +133,7 @@ static void lead(const struct elf_view *view, Elf64_Dyn *entry)
     }
 }
 
-/* The chains, then the names.  Where the names end. */
+/* Writes the chains, then the names.  Returns the end of the names. */
 static size_t write_more(struct writing *w, const struct elf_more *more, char *strings, size_t name)
 {
     const size_t behind = w->next, first_name = name;
@@ -180,13 +180,13 @@ void elf_extend(struct elf_view *view, const struct elf_more *more, size_t room,
     view->gnu_hash = (const uint32_t *)(at + e.hash_at);
     view->versym = view->versym ? w.versions : NULL;
     view->strings = strings;
-    view->strings_size = size - e.strings_at; /* with the room */
+    view->strings_size = size - e.strings_at; /* with the spare space */
     for (size_t i = 0; i < view->n_dynamic; i++)
         lead(view, (Elf64_Dyn *)&view->dynamic[i]);
     view->strings_size = name;
 }
 
-/* In the tables that elf_extend made.  0: it did not. */
+/* Opens the tables that elf_extend made.  0: it made none. */
 static int reopen(const struct elf_view *view, struct elf_gnu *old, struct writing *w)
 {
     if (!view->extended.end || !elf_gnu_tables(view, old))

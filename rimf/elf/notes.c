@@ -2,11 +2,10 @@
  *
  * rimf/elf/notes.c: notes, with alignment 4 and 8.
  *
- * A note is three words (sizes of name and descriptor, type), the name, and the
- * descriptor, the latter two each padded to the alignment of the PT_NOTE, which
- * is 4, and 8 for .note.gnu.property.  mold puts notes of both alignments into
- * one PT_NOTE of 8, with gaps of zeros; .note.gnu.property reads the same either
- * way, so such a segment is read in steps of 4 whenever that leads to its end.
+ * A note is three words (sizes of name and descriptor, type), the name, and the descriptor, both
+ * padded to the alignment of the PT_NOTE: 4, or 8 for .note.gnu.property.  mold puts notes of both
+ * alignments into one PT_NOTE of 8, with gaps of zeros.  .note.gnu.property reads the same with
+ * either alignment, so such a segment is read in steps of 4 if that reaches its end exactly.
  */
 #include "rimf/elf/view.h"
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/elf/relocations.c: which relocation fills a GOT slot, and which words are addresses.
+ * rimf/elf/relocations.c: finds the relocation that fills a GOT slot, and the words that are
+ * relocated to addresses.
  */
 #include "rimf/elf/view.h"
 
 #include <errno.h> /* numbers only */
 
-/* Slots and their relocations are usually in the same order: look there first. */
+/* Slots and their relocations are usually in the same order: try that index first. */
 static int find_plt(const struct elf_view *view, uint64_t offset, Elf64_Rela *out)
 {
     const Elf64_Rela *table = view->plt_relocations;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/elf/source.h: what is known of a mapped object before anything of it is read.
+ * rimf/elf/source.h: facts about a mapped object before it is read.
  */
 #ifndef RIMF_SOURCE_H
 #define RIMF_SOURCE_H
@@ -9,11 +9,9 @@
 
 struct file_id; /* rimf/base/file_id.h */
 
-/* What the feeder knows of one object.  `phdr` may be NULL: then the ELF header
- * is looked for at `bias`, if that page is mapped, and before the dynamic section.
- * `dynamic` (to DT_NULL) and `phdr`, where given, can be read: the host loader has
- * read them.
- * Strings are copied. */
+/* The feeder's facts about one object.  `phdr` may be NULL: then the ELF header is looked for at
+ * `bias`, if that page is mapped, and before the dynamic section.  `dynamic` (to DT_NULL) and
+ * `phdr`, if given, are readable, because the host loader has read them.  Strings are copied. */
 struct rimf_source {
     const char *name;
     uintptr_t bias;
@@ -22,17 +20,16 @@ struct rimf_source {
     size_t phnum;
     uint32_t flags; /* MVLD_OBJECT_* */
     void *link_map;
-    /* The file that it was mapped from, or NULL: unknown. */
+    /* The file of the mapping, or NULL: unknown. */
     const struct file_id *identity;
-    /* Tables of relocations of another's that the dynamic section leads to (rimf/store/manifest.h), and where its
-     * own are, which are taken; 0: it leads to its own. */
+    /* If the dynamic section points to other tables of relocations (rimf/store/manifest.h): these,
+     * and the addresses of its own, which are used instead; 0: it points to its own. */
     uintptr_t tables, original_tables;
     size_t tables_size;
-    /* Memory outside of it that its tables of symbols were brought to (elf/extend.c); empty: none. */
+    /* The memory outside of the object that has its extended symbol tables (elf/extend.c); empty:
+     * none. */
     struct mvld_segment extended;
-    /* How much more its bias is where no distances between objects are drawn (the loader's place/draw.c). */
-    uintptr_t layout_shift;
-    size_t room; /* its tables of symbols get room for so many more (image/symbol_edits.c) */
+    size_t room; /* spare capacity for its symbol tables (image/symbol_edits.c) */
 };
 
 #endif

@@ -2,9 +2,8 @@
  *
  * rimf/elf/symbols.c: one object's dynamic symbols, by DT_GNU_HASH or DT_HASH.
  *
- * What counts as a definition, and which of several versions is meant, follows
- * the host loader (glibc's elf/dl-lookup.c decides; musl knows no versions on
- * look-up and agrees where there is one).
+ * The host loader decides what is a definition, and which of several versions is meant (glibc's
+ * elf/dl-lookup.c; musl ignores versions and agrees where there is one).
  */
 #include "rimf/elf/view.h"
 
@@ -15,7 +14,8 @@
 struct lookup {
     const struct elf_view *view;
     const struct elf_name *of;
-    size_t n_versioned, versioned; /* symbols with a default version, and the first of them */
+    size_t n_versioned, versioned; /* number of symbols with a default version, and the first of
+                                    * them */
 };
 
 int elf_symbol_at(const struct elf_view *view, size_t index, Elf64_Sym *out)
@@ -59,8 +59,8 @@ static int is_definition(const Elf64_Sym *symbol)
            type == STT_TLS || type == STT_GNU_IFUNC;
 }
 
-/* Is symbol `index`, whose name is right, of the wanted version?  Without a wanted
- * version a default one is only noted: it counts when it stays the only one. */
+/* Whether symbol `index`, whose name is right, has the wanted version.  Without a wanted version a
+ * default one is only recorded, and used if it is the only one. */
 static int version_fits(struct lookup *lookup, size_t index)
 {
     unsigned first_versioned = lookup->of->wanted == ELF_ANY_DEFAULT ? 2 : 3, number;
@@ -182,8 +182,8 @@ static size_t find_sysv(struct lookup *lookup)
 
 /* ---- counting --------------------------------------------------------------- *
  *
- * No entry says how many symbols there are.  DT_HASH has a chain entry for each; in
- * DT_GNU_HASH the last symbol ends the chain of the bucket with the highest start.
+ * No entry gives the number of symbols.  DT_HASH has a chain entry for each; in DT_GNU_HASH the
+ * last symbol ends the chain of the bucket with the highest start.
  */
 static size_t count_gnu(const struct elf_view *view)
 {

@@ -2,11 +2,10 @@
  *
  * rimf/elf/versions.c: symbol versions.
  *
- * DT_VERSYM has one 16-bit entry a symbol: a version's number, and whether the
- * symbol is hidden (not the default of its name).  Numbers 0 and 1 mean local and
- * global without version; others are given out by DT_VERDEF to the versions that
- * the object defines and by DT_VERNEED to those that it needs.  Both tables are
- * chains of forward distances.
+ * DT_VERSYM has one 16-bit entry for each symbol: the number of its version, and whether the symbol
+ * is hidden (not the default of its name).  Numbers 0 and 1 mean local and global without version;
+ * DT_VERDEF assigns numbers to the versions that the object defines, DT_VERNEED to those that it
+ * needs.  Both tables are chains of forward distances.
  */
 #include "rimf/elf/view.h"
 
@@ -23,8 +22,8 @@ int elf_versym(const struct elf_view *view, size_t index, uint16_t *out)
     return 0;
 }
 
-/* Where the next record of a chain is, when one of `size` bytes fits there, or 0.  The segment of the
- * first one ends at `end`; nearly all lie there. */
+/* The address of the next record of a chain if one of `size` bytes fits there, or 0.  The segment
+ * of the first one ends at `end`; nearly all are in it. */
 static uintptr_t follow(const struct elf_view *view, uintptr_t at, uint32_t distance, size_t size,
                         uintptr_t end)
 {

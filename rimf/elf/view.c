@@ -2,20 +2,21 @@
  *
  * rimf/elf/view.c: headers, segments, dynamic section.
  *
- * Finding the program headers.  The kernel tells the executable's and the vDSO's.
- * Of other objects the link map gives only bias and dynamic section.  Their ELF
- * header lies where their first PT_LOAD does: at the bias when they are linked at
- * 0, as nearly all are; somewhere before the dynamic section when not (prelinked
- * ones, and executables at a fixed address).  A page is a header only when its
- * program headers say that this very page is offset 0 and that the dynamic
- * section is where the link map says.
+ * Finding the program headers.  The kernel gives those of the executable and the vDSO.  For other
+ * objects the link map gives only bias and dynamic section.  Their ELF header is at the start of
+ * their first PT_LOAD: at the bias if they are linked at 0, as nearly all are; otherwise (prelinked
+ * objects, executables at a fixed address) somewhere before the dynamic section.  A page is a
+ * header only if its program headers say that this very page is offset 0 and that the dynamic
+ * section is the link map's.
  *
- * Before a page is read, it must be known that it can be.  Nearly always the dynamic
- * section vouches for it: tables that the host loader itself reads (hash, symbols,
- * strings) share the header's page.  Else the kernel is asked.  That is the
- * exception, because it takes system calls that a filter may not expect.
+ * A page is read only if it is known to be readable.  Nearly always the dynamic section proves
+ * this: tables that the host loader itself reads (hash, symbols, strings) are in the header's page.
+ * Otherwise the kernel is asked, which is an exception, because it takes system calls that a filter
+ * may not expect.
  */
 #include "rimf/elf/view.h"
+
+#include "rimf/elf/headers.h"
 
 #include "rimf/base/base.h"
 
@@ -24,11 +25,10 @@
 
 #define SEARCH_PAGES 4096 /* 16 MiB before the dynamic section */
 
-#define DYNAMIC_MAX 4096  /* entries, as long as the end is not known from the headers */
+#define DYNAMIC_MAX 4096  /* entries, while the headers have not given the end */
 
-/* mincore() knows whether a page is mapped.  It may still be PROT_NONE: so the
- * kernel is made to read 8 bytes there, as a signal set for an operation that
- * does not exist. */
+/* mincore() tells whether a page is mapped.  It may still be PROT_NONE, so the kernel is made to
+ * read 8 bytes there, as a signal set of an invalid operation. */
 static int readable_page(const struct rimf_sys *sys, uintptr_t page)
 {
     unsigned char in_core;
@@ -38,7 +38,7 @@ static int readable_page(const struct rimf_sys *sys, uintptr_t page)
     return SYS6(sys, SYS_rt_sigprocmask, -1, page, 0, 8, 0, 0) != -EFAULT;
 }
 
-/* Is [at, at + size) inside the page `known`, or else readable? */
+/* Whether [at, at + size) is inside the page `known`, or otherwise readable. */
 static int readable(const struct rimf_sys *sys, uintptr_t at, size_t size, uintptr_t known)
 {
     uintptr_t end;
@@ -56,7 +56,7 @@ int elf_readable(const struct rimf_sys *sys, uintptr_t at, size_t size)
     return readable(sys, at, size, 0);
 }
 
-/* Does a table of the dynamic section lie in the page at the bias? */
+/* Whether a table of the dynamic section is in the page at the bias. */
 static int vouched_for(const struct rimf_source *source)
 {
     const Elf64_Dyn *dynamic = source->dynamic;
@@ -78,17 +78,14 @@ static int vouched_for(const struct rimf_source *source)
     return 0;
 }
 
-/* `at` is page-aligned and can be read.  Fills phdr and phnum when an ELF header for
- * this machine lies there. */
+/* `at` is page-aligned and readable.  Sets phdr and phnum if there is an ELF header for this
+ * machine. */
 static int take_header(struct elf_view *view, const struct rimf_sys *sys, uintptr_t at)
 {
     const Elf64_Ehdr *header = (const Elf64_Ehdr *)at;
     uintptr_t table;
 
-    if (memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 ||
-        header->e_ident[EI_CLASS] != ELFCLASS64 || header->e_ident[EI_DATA] != ELFDATA2LSB ||
-        header->e_machine != EM_X86_64 || header->e_phentsize != sizeof(Elf64_Phdr) ||
-        header->e_phnum == 0 || header->e_phnum == PN_XNUM || header->e_phoff % 8 != 0 ||
+    if (!elf_is_header(header) || header->e_phnum == 0 || header->e_phnum == PN_XNUM ||
         __builtin_add_overflow(at, header->e_phoff, &table) ||
         !readable(sys, table, header->e_phnum * sizeof(Elf64_Phdr), at))
         return 0;
@@ -97,8 +94,8 @@ static int take_header(struct elf_view *view, const struct rimf_sys *sys, uintpt
     return 1;
 }
 
-/* Do the program headers describe an object whose header is at `at` and whose
- * dynamic section is the one that the source names? */
+/* Whether the program headers describe an object whose header is at `at` and whose dynamic section
+ * is the source's. */
 static int fits(const struct elf_view *view, uintptr_t at, const void *dynamic)
 {
     const Elf64_Phdr *found = elf_phdr_last(view->phdr, view->phnum, PT_DYNAMIC);
@@ -171,8 +168,7 @@ static uint32_t prot_of(uint32_t flags)
            (flags & PF_X ? PROT_EXEC : 0u);
 }
 
-/* The headers are read a second time here, and may have changed meanwhile: `room`
- * holds, whatever they say now. */
+/* The headers are read a second time here, and may have changed: `room` is the limit in any case. */
 static int take_segments(struct elf_view *view, size_t room)
 {
     uintptr_t last = 0;
@@ -216,7 +212,7 @@ size_t elf_room(const struct elf_view *view, uintptr_t address)
 
 /* ---- dynamic section ------------------------------------------------------ */
 
-/* The value of `tag`, or 0; DT_NULL, 0 and absent need no distinction here. */
+/* The value of `tag`, or 0; DT_NULL, 0 and absent are treated alike. */
 static uint64_t dynamic_value(const struct elf_view *view, int64_t tag)
 {
     for (size_t i = 0; i < view->n_dynamic; i++)
@@ -225,7 +221,7 @@ static uint64_t dynamic_value(const struct elf_view *view, int64_t tag)
     return 0;
 }
 
-/* The address that `value` is, if at least `size` readable bytes, aligned, are there; or 0. */
+/* The address for `value` if at least `size` aligned, readable bytes are there; or 0. */
 static uintptr_t address_at(const struct elf_view *view, uintptr_t value, size_t size,
                             size_t alignment)
 {
@@ -236,7 +232,7 @@ static uintptr_t address_at(const struct elf_view *view, uintptr_t value, size_t
     return elf_room(view, value) >= size && value % alignment == 0 ? value : 0;
 }
 
-/* That which `tag` holds. */
+/* The address that `tag` contains. */
 static uintptr_t dynamic_address(const struct elf_view *view, int64_t tag, size_t size,
                                  size_t alignment)
 {

@@ -2,20 +2,18 @@
  *
  * rimf/elf/view.h: reading a mapped ELF object without trusting it.
  *
- * A view is made once from what the feeder knows (struct rimf_source) and never
- * changes.  It holds the object's segments and the addresses of its tables.
- * Whatever is read later (a note, a symbol, a version, a relocation) is read
- * from the object's memory through elf_holds(): inside one segment that is
- * readable as linked.  Loops are bounded by the size of what they walk, so
- * wrong tables give a wrong or no answer, never a fault or an endless loop.
+ * A view is made once from the feeder's facts (struct rimf_source) and never changes.  It has the
+ * object's segments and the addresses of its tables.  Everything else (a note, a symbol, a version,
+ * a relocation) is later read from the object's memory through elf_holds(): inside one segment that
+ * is readable as linked.  Loops are bounded by the size of their table, so wrong tables give a
+ * wrong result or none, never a fault or an endless loop.
  *
- * Addresses in the dynamic section: glibc adds the load bias to them in place,
- * where the section is writable; musl does not, and nobody does in the vDSO.  So
- * a value that lies in a segment as it is, is taken as it is, and otherwise the
- * bias is added.
+ * Addresses in the dynamic section: glibc adds the load bias to them in place if the section is
+ * writable; musl does not, and in the vDSO nobody does.  So a value that is an address in a segment
+ * is used as it is; otherwise the bias is added.
  *
- * The memory itself must be what the program headers say: a mapped file that was
- * truncated afterwards faults here as it does in the program.
+ * The memory must match the program headers: a file that was truncated after mapping faults here as
+ * it does in the program.
  */
 #ifndef RIMF_ELF_VIEW_H
 #define RIMF_ELF_VIEW_H
@@ -31,16 +29,16 @@ struct elf_view {
     const Elf64_Phdr *phdr;
     size_t phnum;
     const Elf64_Dyn *dynamic;
-    size_t n_dynamic; /* DT_NULL not counted */
+    size_t n_dynamic; /* without DT_NULL */
     struct mvld_segment *segments;
     size_t n_segments;
-    struct mvld_segment extended; /* tables of symbols in their place (elf/extend.c); empty: there are none */
+    struct mvld_segment extended; /* symbol tables that replace its own (elf/extend.c); empty: none */
 
-    /* From the dynamic section; NULL or 0 when absent or out of bounds. */
+    /* From the dynamic section; NULL or 0 if absent or out of bounds. */
     const char *strings;
-    size_t strings_size; /* up to the last that is terminated */
+    size_t strings_size; /* up to the last terminated string */
     const Elf64_Sym *symbols;
-    size_t symbols_limit; /* as many fit into the segment */
+    size_t symbols_limit; /* as many as fit into the segment */
     const uint32_t *gnu_hash;
     const uint32_t *hash;
     const uint16_t *versym;
@@ -48,42 +46,41 @@ struct elf_view {
     size_t n_verdef, n_verneed;
     const Elf64_Rela *plt_relocations, *relocations;
     size_t n_plt_relocations, n_relocations, n_relative; /* RELATIVE ones come first */
-    const uint64_t *relr; /* DT_RELR: addresses and bitmaps of words that are RELATIVE */
+    const uint64_t *relr; /* DT_RELR: addresses and bitmaps of RELATIVE words */
     size_t n_relr;
-    int symbolic; /* DT_SYMBOLIC, DF_SYMBOLIC: its own definitions come first */
-    int filter;   /* DT_FILTER, DT_AUXILIARY: look-ups that hit it go elsewhere */
+    int symbolic; /* DT_SYMBOLIC, DF_SYMBOLIC: its own definitions take precedence */
+    int filter;   /* DT_FILTER, DT_AUXILIARY: its look-ups are redirected */
     int audit;    /* DT_AUDIT, DT_DEPAUDIT */
     int text_relocations;
-    int now;      /* DT_BIND_NOW, DF_BIND_NOW, DF_1_NOW: no slot waits for the first call */
+    int now;      /* DT_BIND_NOW, DF_BIND_NOW, DF_1_NOW: no lazy slots */
 };
 
 /* ---- elf_view.c ---------------------------------------------------------- */
 
-/* Finds the program headers; returns how many PT_LOADs there are, at least 1.
- * Negative errno and a sentence (static) in *why when they cannot be read. */
+/* Finds the program headers; returns the number of PT_LOADs, at least 1.  Negative errno and a
+ * static sentence in *why if they cannot be read. */
 long elf_view_probe(struct elf_view *, const struct rimf_sys *, const struct rimf_source *,
                     const char **why);
-/* The rest, after elf_view_probe.  `segments` holds `room` entries and outlives the
- * view.  0, or -ENOEXEC with a sentence in *why. */
+/* Fills in the rest, after elf_view_probe.  `segments` has `room` elements and outlives the view.
+ * 0, or -ENOEXEC with a sentence in *why. */
 int elf_view_open(struct elf_view *, const struct rimf_source *, struct mvld_segment *segments,
                   size_t room, const char **why);
 
 /* The segment that the address is in, or NULL. */
 const struct mvld_segment *elf_segment_at(const struct elf_view *, uintptr_t address);
-/* 1 when [address, address + length) lies inside one segment that has at least
- * `prot`. */
+/* Returns 1 if [address, address + length) is inside one segment that has at least `prot`. */
 int elf_holds(const struct elf_view *, uintptr_t address, size_t length, uint32_t prot);
-/* As many bytes from `address` on lie in its segment, if that is readable. */
+/* The number of bytes from `address` to the end of its segment, if that is readable. */
 size_t elf_room(const struct elf_view *, uintptr_t address);
 
-/* The string at `offset` of the dynamic string table, or NULL when there is none. */
+/* The string at `offset` of the dynamic string table, or NULL. */
 const char *elf_string(const struct elf_view *, size_t offset);
-/* 1 when that string is `name`. */
+/* Returns 1 if that string is `name`. */
 int elf_string_is(const struct elf_view *, size_t offset, const char *name);
 
 /* The program header of `type` number `index`, or NULL. */
 const Elf64_Phdr *elf_phdr(const struct elf_view *, uint32_t type, size_t index);
-/* The one that counts of a type that there should be once: the last, as host loaders take it; or
+/* The program header that is used of a type that should be unique: the last, as host loaders do; or
  * NULL. */
 static inline const Elf64_Phdr *elf_phdr_last(const Elf64_Phdr *phdr, size_t n, uint32_t type)
 {
@@ -93,7 +90,7 @@ static inline const Elf64_Phdr *elf_phdr_last(const Elf64_Phdr *phdr, size_t n, 
     return NULL;
 }
 
-/* Asks the kernel whether these bytes can be read. */
+/* Asks the kernel whether these bytes are readable. */
 int elf_readable(const struct rimf_sys *, uintptr_t at, size_t size);
 
 /* ---- elf_notes.c --------------------------------------------------------- */
@@ -101,7 +98,7 @@ int elf_readable(const struct rimf_sys *, uintptr_t at, size_t size);
 /* As note_each of mvld/pass.h. */
 int elf_note_each(const struct elf_view *, const char *name, uint32_t type,
                   int (*visit)(void *cookie, const void *desc, size_t size), void *cookie);
-/* NULL when there is none. */
+/* NULL if there is none. */
 const uint8_t *elf_build_id(const struct elf_view *, size_t *size);
 
 /* ---- elf/versions.c ------------------------------------------------------ */
@@ -111,24 +108,24 @@ const uint8_t *elf_build_id(const struct elf_view *, size_t *size);
 
 /* The entry of DT_VERSYM for symbol `index`: 0, or -ENOENT without versions. */
 int elf_versym(const struct elf_view *, size_t index, uint16_t *out);
-/* The name of version `number` among those that the object defines (the base
- * version, which is the object's own name, is none), or NULL. */
+/* The name of version `number` among those that the object defines, or NULL.  The base version,
+ * which is the object's own name, does not count. */
 const char *elf_version_defined(const struct elf_view *, unsigned number);
-/* The same, or among those that it needs of others.  An executable's copy of a library's variable is a
+/* The same, or among those that it needs.  An executable's copy of a library's variable is a
  * definition there, and has the version that the executable needs. */
 const char *elf_version_name(const struct elf_view *, unsigned number);
 
 /* ---- elf/symbols.c ------------------------------------------------------- */
 
-/* What a look-up asks for; the host loader distinguishes these. */
+/* The kinds of look-ups that the host loader distinguishes. */
 enum elf_wanted {
     ELF_ANY_DEFAULT,   /* dlsym: the default version */
-    ELF_ANY_BASE,      /* a reference without version: the oldest is fine */
+    ELF_ANY_BASE,      /* a reference without version: the oldest definition */
     ELF_EXACT,         /* dlvsym: this version */
-    ELF_EXACT_OR_NONE, /* a reference with version: this, or a symbol without any */
+    ELF_EXACT_OR_NONE, /* a reference with version: this one, or a symbol without version */
 };
 
-/* What is looked for, in one object after the other. */
+/* The name to look up in one object after the other. */
 struct elf_name {
     const char *name, *version;
     enum elf_wanted wanted;
@@ -137,43 +134,44 @@ struct elf_name {
 struct elf_name elf_name(const char *name, const char *version, enum elf_wanted);
 /* The index of its definition, or 0. */
 size_t elf_symbol_find(const struct elf_view *, const struct elf_name *);
-/* As many symbols there are, those without definition included; bounded, whatever the
- * tables say. */
+/* The number of symbols, including undefined ones; bounded, whatever the tables say. */
 size_t elf_symbol_count(const struct elf_view *);
-/* 0: its tables were extended, and list the symbol at another index. */
+/* 0: its tables were extended, and have the symbol at another index. */
 int elf_symbol_is_listed(const struct elf_view *, size_t index);
-/* Where it is now; 0 for STT_TLS, which has no one address. */
+/* The present address; 0 for STT_TLS, which has no single address. */
 uintptr_t elf_symbol_address(const struct elf_view *, const Elf64_Sym *);
-/* A copy of symbol `index`: 0, or -ENOENT when it is out of bounds. */
+/* Copies symbol `index`: 0, or -ENOENT if it is out of bounds. */
 int elf_symbol_at(const struct elf_view *, size_t index, Elf64_Sym *out);
 
-/* DT_GNU_HASH.  1: its tables are there, but perhaps wrong. */
+/* DT_GNU_HASH.  Returns 1 if its tables exist; they may be wrong. */
 struct elf_gnu {
     const struct elf_gnu_head {
         uint32_t n_buckets, first, n_bloom, shift;
     } *head;
     const uint64_t *bloom;
-    const uint32_t *buckets, *chain; /* chain: of `first` and those behind */
+    const uint32_t *buckets, *chain; /* chain: from `first` on */
     size_t n_chain;
 };
 int elf_gnu_tables(const struct elf_view *, struct elf_gnu *);
 
 /* ---- elf/extend.c ------------------------------------------------------- */
 
-/* A definition that the object gets. */
+/* A definition to be added. */
 struct elf_more {
     struct elf_more *next;
     Elf64_Sym symbol; /* without st_name */
     char name[];
 };
-/* Bytes that the object's tables take with these, and with room for so many more; 0: it has no such tables. */
+/* The size in bytes of the object's tables with these definitions, and with spare space for so many
+ * more; 0: it has no such tables. */
 #define ELF_ROOM_NAME 64u /* bytes, on average */
 size_t elf_extend_size(const struct elf_view *, const struct elf_more *, size_t room);
-/* Writes them there, to zeroed memory, and leads the view and the dynamic section, which can be written, to them. */
+/* Writes the tables to zeroed memory, and makes the view and the dynamic section, which is
+ * writable, point to them. */
 void elf_extend(struct elf_view *, const struct elf_more *, size_t room, uintptr_t at, size_t size);
-/* 1: these fit into the room that elf_extend left. */
+/* Returns 1 if these fit into the spare space that elf_extend left. */
 int elf_append_fits(const struct elf_view *, const struct elf_more *);
-/* Writes them there; the tables can be written, and the dynamic section stays as it is. */
+/* Adds them there; the tables are writable, and the dynamic section does not change. */
 void elf_append(struct elf_view *, const struct elf_more *);
 
 /* ---- elf/relocations.c --------------------------------------------------- */
@@ -182,14 +180,14 @@ void elf_append(struct elf_view *, const struct elf_more *);
  * JUMP_SLOT, a GLOB_DAT, or an IRELATIVE of the PLT.  0, or -ENOENT. */
 int elf_slot_relocation(const struct elf_view *, uintptr_t slot, Elf64_Rela *out);
 
-/* Each word of data that a relocation makes an address, but for slots; a value other than 0 ends it, and is
- * returned. */
+/* Visits each word of data that is relocated to an address, except slots; a value other than 0 ends
+ * the walk and is returned. */
 int elf_pointer_each(const struct elf_view *, int (*visit)(void *cookie, uintptr_t word), void *cookie);
-/* The same of those that DT_RELR names. */
+/* The same for those of DT_RELR. */
 int elf_relr_each(const struct elf_view *, int (*visit)(void *cookie, uintptr_t word), void *cookie);
 
-/* What the host loader protects when it has relocated the object (PT_GNU_RELRO): whole pages, their
- * length; 0: there are none. */
+/* The whole pages that the host loader makes read-only after relocation (PT_GNU_RELRO); returns
+ * their length; 0: there are none. */
 size_t elf_relro(const struct elf_view *, uintptr_t *start);
 
 #endif

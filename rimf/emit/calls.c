@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/emit/calls.c: the calls of an object through slots become what passes want (emit/calls.h).
+ * rimf/emit/calls.c: makes the calls of an object through slots as passes want (emit/calls.h).
  */
 #include "rimf/emit/calls.h"
 
@@ -25,7 +25,7 @@ size_t emit_calls_places(struct emit_calls *c)
     return high ? (high - low) / 8 + 2 : 1;
 }
 
-/* From nowhere in the object it can be reached, which needs no look at its code. */
+/* Whether it is out of reach from everywhere in the object, which needs no look at the code. */
 static int is_far(const struct mvld_object *object, uintptr_t target)
 {
     intptr_t low = (intptr_t)(target - object->end), high = (intptr_t)(target - object->start);
@@ -42,7 +42,7 @@ static uint32_t singles_by(const struct emit_calls *c)
     return by;
 }
 
-/* Memory for reasons that nobody touches where there are none. */
+/* Memory for reasons, which is not touched if there are none. */
 static void ask_of(struct emit_calls *c, size_t i, int in_moved)
 {
     struct way *way = &c->ways[i];
@@ -98,7 +98,7 @@ void emit_calls_close(struct emit_calls *c)
 
 /* ---- a call ------------------------------------------------------------------------------------ */
 
-/* It goes through the slot, by an entry of the PLT or without one; or it was made direct before. */
+/* Whether it goes through the slot, by a PLT entry or without one; or was made direct before. */
 static int is_through(struct emit_calls *c, const struct site *site, struct way *way, uintptr_t slot)
 {
     uintptr_t names = site->target;
@@ -113,7 +113,7 @@ static int is_through(struct emit_calls *c, const struct site *site, struct way 
     return 1;
 }
 
-/* Of a function of a single instruction: that, in its place. */
+/* A call of a function of a single instruction: replaced by it. */
 static const char *emit_single(struct emit_calls *c, struct site *site, uintptr_t at, intptr_t away, size_t room)
 {
     if (!site_read(site, MVLD_REFERENCE_CALL_SINGLE, at, room)) {
@@ -122,8 +122,8 @@ static const char *emit_single(struct emit_calls *c, struct site *site, uintptr_
         *site = (struct site){.address = at, .length = stands ? SINGLE_CALL : 0, .old = site->old, .made = site->old};
         return stands ? NULL : edit_other;
     }
-    site->target += (uintptr_t)(c->aside - away);
-    if (!site_inline(site, code_room(c->object, site->target - (uintptr_t)c->aside)))
+    site->target -= (uintptr_t)away;
+    if (!site_inline(site, code_room(c->object, site->target)))
         return edit_other;
     return NULL;
 }
@@ -181,6 +181,6 @@ void emit_count(struct emit_calls *c, size_t pages)
             if (c->ways[i].calls)
                 count_way(c, i, edit, bit);
         edit->now.pages += pages;
-        c->object->calls_direct |= edit->now.made != 0;
+        c->object->code.calls_direct |= edit->now.made != 0;
     }
 }

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/emit/calls.h: the calls of one object through slots, as they are wanted, wherever the code lies that has them:
+ * rimf/emit/calls.h: makes the calls of one object through slots as passes want, for either copy of its code:
  *
- *     this process     where the object was mapped, or where its code moved before    realise/changes.c
- *     moved            a copy that is being made                                      moved/calls.c
- *     store            the pages of a file                                            realise/overlay_code.c
+ *     patch     this process, where the object was mapped, or where its code moved before    realise/changes.c
+ *     moved     a copy that is being made                                                    moved/calls.c
  *
- * Where calls through a slot are wanted is asked once a slot.  Each call is read, compared with what the analysis
- * says, or with what it was made by an earlier emission, and made: one function, whatever becomes of the bytes.
+ * For a snapshot no call is made a second time: store/write_overlay.c writes the pages that `patch`
+ * changed.
  *
- * Slots lie side by side, so what is known of them lies in an array by their place.
+ * The wanted target is queried once for each slot.  Each call is read, compared with the analysis, or with
+ * the result of an earlier emission, and made: by one function, whatever the bytes are for.
+ *
+ * Slots are adjacent, so the data about them is an array by address.
  */
 #ifndef RIMF_EMIT_CALLS_H
 #define RIMF_EMIT_CALLS_H
@@ -19,37 +21,37 @@
 
 #include <sys/mman.h> /* numbers only */
 
-/* Of the calls through one slot.  Each call looks at it, in no order: four of them in a line of the cache. */
+/* For the calls through one slot.  Each call reads it, in no order: four of them fit a cache line. */
 struct way {
     uintptr_t target;      /* 0: they stay */
-    uint32_t entry;        /* of the PLT, as linked, known to jump through the slot; 0: none is */
+    uint32_t entry;        /* of the PLT, as linked, known to jump through the slot; 0: none */
     uint32_t calls : 31;
     uint32_t all_far : 1;
 };
 
-/* Of those that were to become direct: what did not. */
+/* Calls that were to become direct, and did not. */
 struct missed {
-    uint32_t other, far; /* not what the analysis says, or refused; does not reach */
+    uint32_t other, far; /* not as the analysis says, or refused; out of reach */
 };
 
 struct emit_calls {
     struct mvld_image *image;
     struct rimf_object *object;
-    struct rimf_edit *edits; /* the first that counts */
-    const struct analysis_call *calls; /* of its analysis, or those that an overlay has left */
+    struct rimf_edit *edits; /* the first valid one */
+    const struct analysis_call *calls; /* of its analysis */
     size_t n_calls;
-    struct way *ways;      /* the first is that of functions of a single instruction */
+    struct way *ways;      /* the first is for functions of a single instruction */
     uint32_t first;        /* slot, as linked, of the second */
     size_t n_ways;
-    struct missed *missed; /* as many; memory that nobody touches while `any_missed` is 0 */
+    struct missed *missed; /* as many; memory that is not touched while `any_missed` is 0 */
     const char **whys;     /* likewise: why they stay, or NULL */
-    uint32_t *by;          /* likewise: which of the object's edits want them there; of one edit, not written */
+    uint32_t *by;          /* likewise: which of the object's edits want the target; with one edit, not
+                            * written */
     int any_missed;
     uintptr_t (*lead)(const struct emit_calls *, uintptr_t target); /* who wants to be at the one goes there; or NULL */
-    intptr_t aside; /* where the bytes of all of the object's code lie, minus where it was mapped */
 };
 
-#define EMIT_WAYS_MOST (1u << 18) /* an object whose slots lie farther apart stays as it is */
+#define EMIT_WAYS_MOST (1u << 18) /* an object whose slots are farther apart is not changed */
 
 static inline struct way *way_of(const struct emit_calls *c, const struct analysis_call *call)
 {
@@ -63,7 +65,7 @@ static inline uintptr_t way_slot(const struct emit_calls *c, size_t way)
     return way ? c->object->view.bias + c->first + 8 * (way - 1) : 0;
 }
 
-/* So many bytes of the object's code can be read there. */
+/* The number of readable bytes of the object's code from there. */
 static inline size_t code_room(const struct rimf_object *object, uintptr_t address)
 {
     const struct mvld_segment *s = elf_segment_at(&object->view, address);
@@ -71,22 +73,22 @@ static inline size_t code_room(const struct rimf_object *object, uintptr_t addre
     return s && (~s->prot & (PROT_READ | PROT_EXEC)) == 0 ? s->end - address : 0;
 }
 
-/* Of how many ways there must be memory for these calls; sets `first`. */
+/* The number of ways needed for these calls; sets `first`. */
 size_t emit_calls_places(struct emit_calls *);
-/* Asks where the calls are wanted, in code that moves, or else where they stand.  0; -ENODATA with a sentence in
- * *why; -ENOMEM with one.  Closed either way. */
+/* Queries the wanted targets, for code that moves, or else for code in place.  0; -ENODATA with a sentence in
+ * *why; -ENOMEM with one.  Close in any case. */
 int emit_calls_open(struct emit_calls *, int in_moved, const char **why);
 void emit_calls_close(struct emit_calls *);
 
-/* What the call is to be that lies at `at`, of which `room` bytes can be read, and whose displacement counts from
- * `away` bytes before: it leads to `target`, where it is one through a slot.  NULL, or why it stays.  In `site`,
- * whichever: what was read, with the `target` that it has by now, 0 where it is an instruction that stands for a call;
+/* Makes the new form of the call at `at`, of which `room` bytes are readable, and whose displacement counts
+ * from `away` bytes before: a call of `target`, if it is one through a slot.  NULL, or why it stays.  In
+ * `site`, in both cases: what was read, with its present `target`, 0 for an instruction that replaces a call;
  * or with `length` 0: no such call. */
 const char *emit_call(struct emit_calls *, const struct analysis_call *, uintptr_t at, intptr_t away, size_t room,
                       uintptr_t target, struct site *);
-/* One call stays for this reason. */
+/* Counts one call that stays for this reason. */
 void emit_miss(struct emit_calls *, const struct way *, const char *why);
-/* Counts what became of the calls, in the `now` of the object's edits. */
+/* Counts the results, in the `now` of the object's edits. */
 void emit_count(struct emit_calls *, size_t pages);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/image/check.c: the invariants of the image, one function each.  They read
- * the image and the objects' program headers, and nothing else of the process.
+ * rimf/image/check.c: checks the invariants of the image, one function each.  They read only the image and
+ * the objects' program headers.
  */
 #include "rimf/image/private.h"
 
@@ -45,8 +45,8 @@ static int check_segments(struct mvld_image *image, const struct rimf_object *ob
     return 0;
 }
 
-/* The program headers in memory still say what was read from them: an object that
- * was replaced or unmapped without notice shows here. */
+/* The program headers in memory must be unchanged: this finds an object that was replaced or unmapped
+ * without notice. */
 static int check_headers(struct mvld_image *image, const struct rimf_object *object)
 {
     const struct elf_view *view = &object->view;
@@ -107,8 +107,8 @@ static int check_object(struct mvld_image *image, const struct rimf_object *obje
         return BROKEN(image, "%s has wrong flags, or is gone", public->name);
     if (object->view.bias != public->bias)
         return BROKEN(image, "%s has two load biases", public->name);
-    if (object->domain >= image->n_domains)
-        return BROKEN(image, "%s is in domain %zu of %zu", public->name, object->domain,
+    if (object->domain.now >= image->n_domains)
+        return BROKEN(image, "%s is in domain %zu of %zu", public->name, object->domain.now,
                       image->n_domains);
     if (public->flags & MVLD_OBJECT_OPAQUE)
         return check_opaque(image, object);
@@ -133,7 +133,7 @@ static int check_counts(struct mvld_image *image, const struct rimf_table *table
         size_t n = 0;
 
         for (size_t i = 0; i < table->n_objects; i++)
-            n += table->objects[i]->domain == d;
+            n += table->objects[i]->domain.now == d;
         if (n != image->domains[d]->n_objects)
             return BROKEN(image, "domain %s counts %zu objects and holds %zu",
                           image->domains[d]->name, image->domains[d]->n_objects, n);
@@ -141,8 +141,8 @@ static int check_counts(struct mvld_image *image, const struct rimf_table *table
     return 0;
 }
 
-/* The index by address: ordered, disjoint, and each entry a segment of a listed
- * object; as many as there are segments, so all of them. */
+/* The index by address must be ordered and disjoint, with each entry a segment of a listed object, and as
+ * many entries as segments. */
 static int check_index(struct mvld_image *image, const struct rimf_table *table)
 {
     size_t n = 0;

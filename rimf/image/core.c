@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/image/core.c: what is asked of an image that describes objects and patches them, no
- * more: all that the engine in libmultiverse has, and the first part of what passes are given
- * (realise/api.c).  Nothing here, and nothing that this needs, knows moved code, analyses or
- * files: rimf/meson.build links it without them.
+ * rimf/image/core.c: the functions that describe objects and patch them: all that the engine in
+ * libmultiverse has, and the first part of the api for passes (realise/api.c).  Nothing here, and nothing
+ * that this needs, depends on moved code, analyses or files: rimf/meson.build links it without them.
  */
 #include "rimf/image/private.h"
 
@@ -70,7 +69,7 @@ void rimf_api_release(struct mvld_image *image, void *memory)
         rimf_heap_release(&image->heap, memory);
 }
 
-/* Written aside first: who reads it meanwhile finds a terminated text. */
+/* Written to another buffer first: concurrent readers find a terminated text. */
 int rimf_vfail(struct mvld_image *image, int err, const char *format, va_list args)
 {
     char sentence[sizeof image->error];
@@ -102,7 +101,7 @@ void rimf_image_set_stage(struct mvld_image *image, enum rimf_stage stage, const
     image->running = ctx;
     image->unfinished = stage == RIMF_STAGE_RUN ? ctx : NULL;
     image->runner = stage == RIMF_STAGE_RUN && !image->heap.alone ? (uint32_t)SYS3(image->sys, SYS_gettid, 0, 0, 0) : 0;
-    if (stage != RIMF_STAGE_NONE) /* what is said now is of this stage, and of this pass */
+    if (stage != RIMF_STAGE_NONE) /* this sentence belongs to this stage and pass */
         image->error[0] = '\0';
 }
 
@@ -114,8 +113,8 @@ const char *rimf_image_running(const struct mvld_image *image)
 void rimf_image_set_failed(struct mvld_image *image,
                            void (*failed)(void *cookie, const struct mvld_context *, int error), void *cookie)
 {
-    image->failed = failed;
-    image->failed_cookie = cookie;
+    image->feeder.failed = failed;
+    image->feeder.failed_cookie = cookie;
 }
 
 int rimf_only_in(struct mvld_image *image, enum rimf_stage stage, const char *who)
@@ -130,18 +129,12 @@ const char *rimf_last_error(const struct mvld_image *image)
     return image ? image->error : "";
 }
 
-void rimf_api_vlog(const struct mvld_image *image, uint32_t category, const char *format,
-                   va_list args)
-{
-    rimf_vlog(image && format ? image->log : NULL, category, format, args);
-}
-
 void rimf_api_log(const struct mvld_image *image, uint32_t category, const char *format, ...)
 {
     va_list args;
 
     va_start(args, format);
-    rimf_api_vlog(image, category, format, args);
+    rimf_vlog(image && format ? image->log : NULL, category, format, args);
     va_end(args);
 }
 
@@ -150,7 +143,7 @@ int rimf_api_log_enabled(const struct mvld_image *image, uint32_t category)
     return image && rimf_log_enabled(image->log, category);
 }
 
-/* Nothing has moved. */
+/* No code was moved. */
 static int moved_find(const struct mvld_image *image, uintptr_t original, size_t length,
                       uintptr_t *to)
 {
@@ -162,7 +155,7 @@ static int moved_find(const struct mvld_image *image, uintptr_t original, size_t
     return 2;
 }
 
-/* The rest is not there, and must not be asked for: see image.h. */
+/* The rest does not exist here, and must not be called: see image.h. */
 static const struct mvld_api api = {RIMF_API_CORE, .patch_begin = rimf_api_patch_begin, .moved_find = moved_find};
 
 const struct mvld_api *rimf_api_core(void)

@@ -66,7 +66,14 @@ long rimf_domain_add(struct mvld_image *image, const char *name)
 
 size_t rimf_domain_of(const struct mvld_object *object)
 {
-    return rimf_is_object(object) ? rimf_object_of(object)->domain : 0;
+    return rimf_is_object(object) ? rimf_object_of(object)->domain.now : 0;
+}
+
+static void enter(struct mvld_image *image, struct rimf_object *object, size_t domain)
+{
+    image->domains[object->domain.now]->n_objects--;
+    image->domains[domain]->n_objects++;
+    object->domain.now = domain;
 }
 
 int rimf_domain_move(struct mvld_image *image, const struct mvld_object *object, size_t domain)
@@ -83,8 +90,17 @@ int rimf_domain_move(struct mvld_image *image, const struct mvld_object *object,
         return rimf_fail(image, EINVAL, "%s: there is no domain %zu", object->name, domain);
     if (private->gone)
         return -ENOENT;
-    image->domains[private->domain]->n_objects--;
-    image->domains[domain]->n_objects++;
-    private->domain = domain;
+    if (private->domain.by != image->running)
+        private->domain.found = private->domain.now;
+    private->domain.by = image->running;
+    enter(image, private, domain);
     return 0;
+}
+
+void rimf_domain_take_back(struct mvld_image *image, struct rimf_object *object, const struct mvld_context *ctx)
+{
+    if (object->domain.by != ctx)
+        return;
+    object->domain.by = NULL;
+    enter(image, object, object->domain.found);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/image/edits.c: what passes want of calls through slots, each behind what those before it want.
+ * rimf/image/edits.c: the targets that passes want for calls through slots, one pass after the other.
  *
  *     found      where the host loader sends a call through the slot
  *     wanted     the rule of the first pass says where that call shall lead instead; the next one is told so,
@@ -8,14 +8,12 @@
  *     emitted    behind the last pass the calls become code (realise/realise.c), where they stand or where
  *                they moved to
  *
- * So the calls of code that moves stay in the original what they were: through the PLT, like all of it
- * that moved code leaves alone.  A page of it that is written is a private copy of it, a
- * page fault and some microseconds, and of most pages with calls nothing else is written.  A
- * snapshot holds what became of originals: while one is made, they are changed first.
+ * So calls in originals of moved code, and code that is not executed, keep going through the PLT.  Writing
+ * to a page makes a private copy, at the cost of a page fault and some microseconds, and most pages with
+ * calls are not written otherwise.  A snapshot holds the changes of originals: while one is made, they are
+ * changed first.
  *
- * A rule is asked once for each slot, when it matters where that leads.  Where calls are direct in
- * a file already (store/manifest.h) it is not asked at all, if the slots that they went through hold
- * what they held for that file: the rule would say the same.
+ * A rule is called once for each slot, when the target matters.
  */
 #include "rimf/image/edits.h"
 
@@ -42,7 +40,7 @@ static struct rimf_edit_report *report_of(struct mvld_image *image, const struct
     return *end;
 }
 
-/* Behind those of passes before. */
+/* Adds behind the edits of earlier passes. */
 static int add(struct rimf_object *object, const struct rimf_edit *made)
 {
     struct mvld_image *image = made->ctx->image;
@@ -70,7 +68,7 @@ int rimf_calls_retarget(const struct mvld_context *ctx, const struct mvld_object
 
     if (error)
         return error;
-    if (!rimf_is_mapped(public) || !rule || flags & ~(MVLD_CALLS_SINGLES | MVLD_CALLS_BOUND))
+    if (!rimf_is_mapped(public) || !rule || flags & ~MVLD_CALLS_SINGLES)
         return rimf_fail(image, EINVAL, "%s: a rule for calls is wrong", ctx->pass);
     if (watcher) {
         rimf_log(image->log, MVLD_LOG_PASSES, "%s: %s: no call is changed: %s", ctx->pass,
@@ -83,10 +81,10 @@ int rimf_calls_retarget(const struct mvld_context *ctx, const struct mvld_object
 
 /* ---- where a call ends ----------------------------------------------------------------- */
 
-/* An executable at a fixed address has its own PLT entries stand for functions whose address it
- * takes, and the host loader binds other objects' slots to them: such an entry jumps through a
- * slot for the same symbol, and the way goes on there.  (A function that only jumps to another
- * one looks alike, but that one has another name.) */
+/* In an executable at a fixed address, its own PLT entries stand for functions whose address it takes, and
+ * the host loader binds other objects' slots to them.  Such an entry jumps through a slot for the same
+ * symbol, which is followed.  (A function that only jumps to another one looks the same, but that one has
+ * another name.) */
 static void note(struct bound *b, const struct mvld_slot *slot, const struct mvld_object *holder)
 {
     b->shown[b->n++] = slot->shown;
@@ -97,7 +95,7 @@ static void note(struct bound *b, const struct mvld_slot *slot, const struct mvl
                        ((b->binding.flags | slot->flags) & MVLD_SLOT_LAZY);
 }
 
-/* NULL, or why it is not certain where a call through the slot ends (static). */
+/* NULL, or why the target of a call through the slot is not certain (static). */
 static const char *bind_slot(struct mvld_image *image, const struct rimf_object *object,
                              uintptr_t address, struct bound *out)
 {
@@ -137,6 +135,8 @@ const char *rimf_unfit_target(const struct mvld_context *ctx, const struct mvld_
 {
     if (rimf_new_section_holds(ctx, MVLD_SECTION_CODE, target))
         return NULL;
+    if (rimf_is_removed(ctx->image, target))
+        return "a pass removes the target";
     if (!holder || !elf_holds(&rimf_object_of(holder)->view, target, 1, PROT_EXEC))
         return "the target is not in an object's code";
     if (holder->flags & MVLD_OBJECT_VDSO)
@@ -146,6 +146,14 @@ const char *rimf_unfit_target(const struct mvld_context *ctx, const struct mvld_
     if (holder->flags & MVLD_OBJECT_UNPLACED)
         return "the target lies elsewhere each time, and is not for a snapshot";
     return NULL;
+}
+
+/* What those before want is not wanted any more. */
+static void take_back(struct mvld_image *image, struct mvld_binding *bound, struct rimf_wanted *wanted, const char *why)
+{
+    *wanted = (struct rimf_wanted){.why = why ? why : "a pass wants it through its slot"};
+    bound->target = bound->found;
+    bound->holder = rimf_object_find(image, bound->found);
 }
 
 /* What `edit` makes of what those before it want; `bound` is told to it with that. */
@@ -161,6 +169,10 @@ static void ask(const struct rimf_edit *edit, const struct rimf_object *object, 
     image->running = edit->ctx;
     why = edit->rule(edit->ctx, &object->public, bound, &target);
     image->running = running;
+    if (target == bound->slot) {
+        take_back(image, bound, wanted, why);
+        return;
+    }
     unfit = target || why ? NULL : "its rule says neither a target nor a reason";
     if (target) {
         bound->holder = target == bound->target ? before : rimf_object_find(image, target);
@@ -214,8 +226,8 @@ int rimf_edit_led(struct mvld_image *image, const struct rimf_object *object, ui
     struct bound bound;
     struct rimf_wanted wanted = {.target = 0};
 
-    if (bind_slot(image, object, slot, &bound) || bound.binding.target == names)
-        return bound.binding.target == names && names;
+    if (bind_slot(image, object, slot, &bound) || bound.binding.target == names || bound.binding.found == names)
+        return names && (bound.binding.target == names || bound.binding.found == names);
     for (const struct rimf_edit *edit = object->edit; edit; edit = edit->next)
         if (!edit->report)
             ask(edit, object, &bound.binding, 0, &wanted);
@@ -231,15 +243,6 @@ int rimf_edit_waits(const struct mvld_image *image, const struct rimf_object *ob
     return edit != NULL;
 }
 
-int rimf_edit_was_emitted(const struct rimf_object *object)
-{
-    const struct rimf_edit *edit = object->edit;
-
-    while (edit && edit->report)
-        edit = edit->next;
-    return edit != NULL;
-}
-
 int rimf_edit_singles(struct mvld_image *image, const struct rimf_object *object)
 {
     const struct rimf_edit *edit = rimf_edits_of(image, object);
@@ -247,15 +250,6 @@ int rimf_edit_singles(struct mvld_image *image, const struct rimf_object *object
     while (edit && !(edit->flags & MVLD_CALLS_SINGLES))
         edit = rimf_edit_behind(image, edit);
     return edit && !rimf_depends(image, &object->public, 0);
-}
-
-int rimf_edit_is_bound(const struct mvld_image *image, const struct rimf_object *object)
-{
-    const struct rimf_edit *edit = rimf_edits_of(image, object);
-
-    while (edit && edit->flags & MVLD_CALLS_BOUND)
-        edit = rimf_edit_behind(image, edit);
-    return !edit;
 }
 
 /* ---- counting ---------------------------------------------------------------------------- */
@@ -283,7 +277,8 @@ void rimf_image_forget_edits(struct mvld_image *image, const struct mvld_context
     const struct rimf_table *table = rimf_table_enter(image);
 
     rimf_retargets_forget(image, ctx, 0);
-    for (size_t i = 0; i < table->n_objects; i++)
+    for (size_t i = 0; i < table->n_objects; i++) {
+        rimf_domain_take_back(image, table->objects[i], ctx);
         for (struct rimf_edit **at = &table->objects[i]->edit, *edit; (edit = *at);) {
             if (edit->ctx != ctx || !edit->report) {
                 at = &edit->next;
@@ -292,6 +287,7 @@ void rimf_image_forget_edits(struct mvld_image *image, const struct mvld_context
             *at = edit->next;
             rimf_heap_release(&image->heap, edit);
         }
+    }
     rimf_table_leave(image);
     for (struct rimf_edit_report **at = &image->reports, *report; (report = *at);) {
         if (report->ctx != ctx) {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/image/edits.h: what passes want of the calls of objects that go through slots (calls_retarget of
- * mvld/pass.h).
+ * rimf/image/edits.h: the targets that passes want for calls through slots (calls_retarget of mvld/pass.h).
  */
 #ifndef RIMF_IMAGE_EDITS_H
 #define RIMF_IMAGE_EDITS_H
@@ -9,10 +8,10 @@
 #include "rimf/image/private.h"
 
 #define EDIT_REASONS 24u
-#define EDIT_STEPS 8u /* an entry of an executable's PLT may lead to another object's */
+#define EDIT_STEPS 8u /* an entry of an executable's PLT may jump to another object's */
 #define EDITS_MOST 32u /* of an object */
 
-/* Calls that were left, by reason; of more reasons the rest is counted together. */
+/* Calls that stay, by reason; calls of further reasons are counted together. */
 struct edit_left {
     const char *why; /* static */
     size_t n;
@@ -23,7 +22,7 @@ struct edit_counts {
     size_t sites, made, pages;
 };
 
-/* What became of the calls of all objects that one pass wanted something of. */
+/* The result for the calls of all objects with an edit of one pass. */
 struct rimf_edit_report {
     struct rimf_edit_report *next;
     const struct mvld_context *ctx;
@@ -32,26 +31,26 @@ struct rimf_edit_report {
     size_t n_left;
 };
 
-/* What one pass wants of the calls of one object, behind what the passes before it want. */
+/* The edit of one pass for the calls of one object, after those of earlier passes. */
 struct rimf_edit {
-    struct rimf_edit *next; /* of a pass behind it */
+    struct rimf_edit *next; /* of a later pass */
     const struct mvld_context *ctx;
     mvld_calls_rule *rule;
     uint32_t flags;                  /* MVLD_CALLS_* */
-    struct rimf_edit_report *report; /* NULL: it was emitted */
+    struct rimf_edit_report *report; /* NULL: emitted */
     struct edit_counts now;
 };
 
-/* Where calls through one slot are wanted.  A bit of `by` and `by_moved` is an edit of the object, in order,
- * that leads them somewhere. */
+/* The wanted target of calls through one slot.  Each bit of `by` and `by_moved` is an edit of the object,
+ * in order, that changes the target. */
 struct rimf_wanted {
-    uintptr_t target;      /* where they stand; 0: they stay */
-    uintptr_t moved;       /* in code that moves; 0: they stay */
-    uint32_t by, by_moved; /* who wants the one and the other */
-    const char *why;       /* why the last edit that leaves them does, or NULL */
+    uintptr_t target;      /* for calls in place; 0: they stay */
+    uintptr_t moved;       /* for calls in code that moves; 0: they stay */
+    uint32_t by, by_moved; /* the edits for each */
+    const char *why;       /* the reason of the last edit that keeps them, or NULL */
 };
 
-/* A binding, and the words that show it: what an edit by it relies on. */
+/* A binding, and the words that contain it: what an edit relies on. */
 struct bound {
     struct mvld_binding binding;
     uintptr_t shown[EDIT_STEPS];
@@ -60,7 +59,7 @@ struct bound {
 
 /* ---- image/edits.c: of the object's edits ----------------------------------------------- */
 
-/* That of the pass that runs, the last one, counts when it has returned. */
+/* The last edit, of the running pass, counts when the pass has returned. */
 static inline struct rimf_edit *rimf_edit_if_finished(const struct mvld_image *image, struct rimf_edit *edit)
 {
     return edit && edit->ctx == image->unfinished ? NULL : edit;
@@ -74,27 +73,23 @@ static inline struct rimf_edit *rimf_edit_behind(const struct mvld_image *image,
     return rimf_edit_if_finished(image, edit->next);
 }
 
-/* An edit of the object was not emitted yet; and one was. */
+/* Whether an edit of the object was not emitted yet. */
 int rimf_edit_waits(const struct mvld_image *, const struct rimf_object *);
-int rimf_edit_was_emitted(const struct rimf_object *);
-/* Asks the rules of the object's edits, each with what those before it want, and verifies the answers; what
- * they relied on is noted. */
+/* Calls the rules of the object's edits, each with what earlier ones want, and verifies the results;
+ * records what they relied on. */
 struct rimf_wanted rimf_edit_wanted(struct mvld_image *, const struct rimf_object *, uintptr_t slot);
-/* 1: a call of code that runs there, as it was mapped, is one through the slot: the host loader sends it there, or
- * edits that were emitted did. */
+/* Returns 1 if a call of code that runs there, as mapped, is a call through the slot: the host loader sends
+ * it there, or emitted edits did. */
 int rimf_edit_led(struct mvld_image *, const struct rimf_object *, uintptr_t slot, uintptr_t names);
-/* 1: functions of a single instruction shall stand where they are called. */
+/* Returns 1 if functions of a single instruction are to be inlined. */
 int rimf_edit_singles(struct mvld_image *, const struct rimf_object *);
-/* 1: no edit of the object leads a call elsewhere than where its slot leads, and none leaves one whose slot is
- * read-only. */
-int rimf_edit_is_bound(const struct mvld_image *, const struct rimf_object *);
-/* Where passes want calls through the slot, and where they were found to lead; zeros: that is not certain. */
+/* The wanted and found targets of calls through the slot; zeros: not certain. */
 struct mvld_binding rimf_call_wanted(struct mvld_image *, const struct rimf_object *, uintptr_t slot);
-/* Where the host loader sends a call through the slot, or 0: that is not certain. */
+/* The host loader's target of a call through the slot, or 0: not certain. */
 uintptr_t rimf_slot_end(struct mvld_image *, const struct rimf_object *, uintptr_t slot);
-/* So many more calls were left. */
+/* Counts calls that stay. */
 void rimf_edit_left(struct rimf_edit *, const char *why, size_t n);
-/* Why no reference must lead to `target`, in `holder`, or NULL (static). */
+/* Why no reference may have the target `target`, in `holder`, or NULL (static). */
 const char *rimf_unfit_target(const struct mvld_context *, const struct mvld_object *holder,
                               uintptr_t target);
 

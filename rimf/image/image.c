@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/image/image.c: the image is created, follows the link map, and is destroyed.
+ * rimf/image/image.c: creates the image, updates it from the link map, destroys it.
  *
- * An update compares what the feeder found with the objects there.  Nearly always
- * nothing changed (the host loader announces more than it does), or objects were
- * appended: both are seen by walking the two lists side by side.  Only when they
- * part, or something is new, is a hash of the known ones built.  Everything new is
- * made before anything is published, so that a failure changes nothing.
+ * An update compares the feeder's sources with the present objects.  Nearly always nothing changed (the
+ * host loader announces more than it does), or objects were appended: walking the two lists side by side
+ * shows both.  Only if they differ, or something is new, is a hash of the known ones built.  Everything new
+ * is made before anything is published, so that a failure changes nothing.
  *
- * The heap's lock is held throughout: it makes updates one at a time, and costs one
- * system call.  A fork in the middle leaves the child the old table or the new one,
- * either whole.
+ * The heap's lock is held throughout: it serialises updates, and costs one system call.  A fork in the
+ * middle leaves the child the complete old or new table.
  */
 #include "rimf/image/edits.h"
 
@@ -18,14 +16,14 @@
 
 #include <errno.h> /* numbers only */
 
-/* What an update works on. */
+/* State of an update. */
 struct update {
     struct mvld_image *image;
     const struct rimf_table *old;
     const struct rimf_source *sources;
     size_t n;
     struct rimf_object **objects, **added; /* n each */
-    size_t n_objects, n_added, n_same;     /* n_same: the lists agree so far */
+    size_t n_objects, n_added, n_same;     /* n_same: length of the equal prefix */
     struct rimf_object **hash;             /* open addressing; NULL until needed */
     size_t hash_mask;
     void *memory;
@@ -82,7 +80,7 @@ static int hash_create(struct update *u)
 
 /* ---- comparing ---------------------------------------------------------------- */
 
-/* The object of a source that is not at its old place. */
+/* The object of a source that is not at its old index. */
 static int take_moved(struct update *u, const struct rimf_source *source)
 {
     struct rimf_object *object = hash_find(u, source);
@@ -144,10 +142,10 @@ static void count_in_domains(struct update *u, struct rimf_object *const *remove
 {
     u->image->domains[0]->n_objects += u->n_added;
     for (size_t i = 0; i < n_removed; i++)
-        u->image->domains[removed[i]->domain]->n_objects--;
+        u->image->domains[removed[i]->domain.now]->n_objects--;
 }
 
-/* All memory that is needed is taken first; after that nothing can fail. */
+/* Allocates all memory first; after that nothing can fail. */
 static int apply(struct update *u, struct rimf_change *out)
 {
     struct mvld_image *image = u->image;
@@ -187,7 +185,7 @@ static int apply(struct update *u, struct rimf_change *out)
     return 0;
 }
 
-/* What the update before last removed, once no reader can be in the middle of it. */
+/* Frees the objects that the previous update removed, once no reader can use them. */
 static void forget_gone(struct mvld_image *image)
 {
     rimf_heap_give(&image->heap, image->change);
@@ -230,7 +228,7 @@ int rimf_image_update(struct mvld_image *image, const struct rimf_source *source
         for (size_t i = 0; i < u.n_added; i++)
             rimf_heap_give(&image->heap, u.added[i]);
         if (!u.old->n_objects)
-            image->updates--; /* the next one still is the first */
+            image->updates--; /* the next one counts as the first */
     }
     rimf_heap_give(&image->heap, u.hash);
     rimf_heap_give(&image->heap, u.memory);
@@ -251,11 +249,11 @@ int rimf_image_create(const struct rimf_sys *sys, const struct rimf_log *log,
     struct rimf_heap heap;
     struct mvld_image *image;
 
-    rimf_heap_init(&heap, sys); /* nobody else knows it: no need to enter */
+    rimf_heap_init(&heap, sys); /* nobody else knows it: no lock needed */
     image = rimf_heap_take(&heap, sizeof *image);
     if (!image)
         return -ENOMEM;
-    image->heap = heap; /* from here on the heap lies in its own first chunk */
+    image->heap = heap; /* from here on the heap is in its own first chunk */
     image->sys = sys;
     image->log = log;
     image->table = rimf_table_create(image, 0, 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/image/object.c: one object, described from its program headers.
+ * rimf/image/object.c: describes an object from its program headers.
  */
 #include "rimf/image/private.h"
 
@@ -8,7 +8,7 @@
 
 #include <sys/mman.h> /* numbers only */
 
-/* Why passes must leave the object alone, or NULL. */
+/* Why passes must not change the object, or NULL. */
 static const char *untouchable(const struct rimf_object *object)
 {
     if (object->public.flags & MVLD_OBJECT_VDSO)
@@ -77,12 +77,10 @@ struct rimf_object *rimf_object_create(struct mvld_image *image, const struct ri
         .bias = source->bias,
         .link_map = source->link_map,
     };
-    object->layout_shift = source->layout_shift;
     object->room = source->room;
-    image->layout_seed |= source->layout_shift != 0;
     if (source->identity) {
-        object->identity = *source->identity;
-        object->identified = 1;
+        object->file.id = *source->identity;
+        object->file.known = 1;
     }
     if (probed < 0 || elf_view_open(&object->view, source, segments, n_segments, &why)) {
         make_opaque(object, why);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/image/patches.c: what the patch engine needs to know of the image.
+ * rimf/image/patches.c: what the patch engine must know about the image.
  */
 #include "rimf/image/original.h"
 #include "rimf/image/private.h"
@@ -32,12 +32,14 @@ static int host_segment(void *cookie, uintptr_t address, struct mvld_segment *ou
     if (!segment)
         return -ENOENT;
     *out = *segment;
-    if (((struct mvld_image *)cookie)->stage == RIMF_STAGE_RUN)
-        ((struct rimf_object *)rimf_object_of(object))->patched |= OBJECT_PATCHED;
+    if (((struct mvld_image *)cookie)->stage == RIMF_STAGE_RUN) {
+        ((struct rimf_object *)rimf_object_of(object))->code.patched |= OBJECT_PATCHED;
+        ((struct rimf_object *)rimf_object_of(object))->code.patched_by = ((struct mvld_image *)cookie)->running;
+    }
     return 0;
 }
 
-/* Of bytes that are not all of one function, the first or the last may be of one that moved. */
+/* If the bytes belong to several functions, the first or the last function may have moved. */
 static uintptr_t host_copy(void *cookie, uintptr_t address, size_t length)
 {
     const struct mvld_image *image = cookie;
@@ -61,7 +63,7 @@ static void host_say(void *cookie, int err, const char *format, va_list args)
         rimf_vlog(image->log, MVLD_LOG_PATCH, format, args);
 }
 
-/* The engine of this image; made by the first who asks, of several at once. */
+/* The engine of this image; the first of several concurrent callers makes it. */
 static struct rimf_patcher *patcher_of(struct mvld_image *image)
 {
     struct rimf_patch_host host = {

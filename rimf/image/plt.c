@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/image/plt.c: from a PLT entry to the function behind it.
+ * rimf/image/plt.c: follows a PLT entry to its function.
  *
- * The address of a library's function, taken in an executable at a fixed address,
- * is that of the executable's PLT entry, and pointers and GOT slots of the whole
- * process hold it.  Entries come in these forms, each with or without a leading
- * endbr64 (f3 0f 1e fa):
+ * If an executable at a fixed address takes the address of a library's function, it gets that of its own
+ * PLT entry, and pointers and GOT slots of the whole process contain it.  Entries have these forms, each
+ * with or without a leading endbr64 (f3 0f 1e fa):
  *
  *     ff 25 rel32                       jmp *slot(%rip)         .plt, .plt.got
  *     f2 ff 25 rel32                    bnd jmp *slot(%rip)     .plt.sec
@@ -13,14 +12,13 @@
  *     68 imm32, e9 rel32                push $n; jmp plt0       behind .plt.sec; also
  *     68 imm32, f2 e9 rel32             push $n; bnd jmp plt0   what an unbound slot holds
  *
- * Ordinary functions start like this too (`void f(void) { pointer(); }`).  An entry
- * of the PLT is told from them by the relocation on its slot.
+ * Ordinary functions may begin like this, too (`void f(void) { pointer(); }`).  A PLT entry is recognised
+ * by the relocation on its slot.
  *
- * A slot that was not bound yet leads back into its own object's PLT, to a push or
- * to plt0 (ff 35, mold: 41 53 ff 35: push what the host loader's resolver needs).
- * Then the symbol is looked up as the host loader would.  What only the host loader
- * can know (the choice of an IFUNC, an ambiguous name) leaves the entry itself the
- * answer.
+ * An unbound slot points back into its own object's PLT, to a push or to plt0 (ff 35, mold: 41 53 ff 35:
+ * push the argument of the host loader's resolver).  Then the symbol is looked up as the host loader would.
+ * If only the host loader can know (the choice of an IFUNC, an ambiguous name), the result is the entry
+ * itself.
  */
 #include "rimf/image/private.h"
 
@@ -30,7 +28,7 @@
 #include <errno.h>    /* numbers only */
 #include <sys/mman.h> /* numbers only */
 
-#define STEPS 8 /* an entry may lead to another object's entry */
+#define STEPS 8 /* an entry may jump to another object's entry */
 
 struct code {
     const uint8_t *at;
@@ -118,7 +116,7 @@ enum rimf_slot_state rimf_slot_value(const struct mvld_image *image,
     *value = rimf_unmoved(image, __atomic_load_n((const uintptr_t *)slot, __ATOMIC_ACQUIRE));
     holder = rimf_object_find(image, *value);
     if (!holder || !elf_holds(&rimf_object_of(holder)->view, *value, 1, PROT_EXEC))
-        return RIMF_SLOT_ODD;
+        return rimf_is_new_code(image, *value) ? RIMF_SLOT_BOUND : RIMF_SLOT_ODD;
     if (holder != &object->public || !lazy)
         return RIMF_SLOT_BOUND;
     code = code_at(object, *value);
@@ -163,5 +161,5 @@ uintptr_t rimf_plt_target(const struct mvld_image *image, uintptr_t address)
             return at;
         at = next;
     }
-    return address; /* entries that lead to each other */
+    return address; /* a cycle of entries */
 }

@@ -59,7 +59,7 @@ void rimf_image_print(const struct mvld_image *image)
         rimf_log(image->log, MVLD_LOG_IMAGE, "domain %zu %s, %zu objects", d,
                  image->domains[d]->name, image->domains[d]->n_objects);
         for (size_t i = 0; i < table->n_objects; i++)
-            if (table->objects[i]->domain == d)
+            if (table->objects[i]->domain.now == d)
                 print_object(image->log, table->objects[i]);
     }
     rimf_table_leave(image);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/image/reference_tables.c: every reference of an object that is known, one kind after the other
+ * rimf/image/reference_tables.c: lists all known references of an object, one kind after the other
  * (reference_each of mvld/pass.h).
  *
  *     calls through PLT and GOT    the analysis lists them
@@ -25,7 +25,7 @@ struct walk {
     void *cookie;
 };
 
-/* `at`: where what is wanted of it is noted. */
+/* `at`: the place by which its wanted target is recorded. */
 static int report(const struct walk *w, enum mvld_reference_kind kind, uintptr_t site, uintptr_t at, uintptr_t found)
 {
     struct mvld_reference reference = {.site = site, .slot = kind == MVLD_REFERENCE_SLOT ? site : 0, .kind = kind,
@@ -42,10 +42,11 @@ static int report(const struct walk *w, enum mvld_reference_kind kind, uintptr_t
 
 /* ---- code ------------------------------------------------------------------------------------ */
 
+/* A function of a single instruction may stand where it was called by now: then the call leads nowhere. */
 static int walk_slot_calls(const struct walk *w, const struct analysis *s)
 {
     uintptr_t bias = w->object->view.bias;
-    struct mvld_binding slot = {.slot = 0}; /* of the call before: neighbours often go through the same */
+    struct mvld_binding slot = {.slot = 0}; /* of the previous call: neighbours often use the same one */
     int result = 0;
 
     for (size_t i = 0; i < s->n_calls && !result; i++) {
@@ -61,13 +62,17 @@ static int walk_slot_calls(const struct walk *w, const struct analysis *s)
                 slot = rimf_call_wanted(w->image, w->object, reference.slot);
             reference.found = slot.found;
             reference.target = slot.target;
+        } else if (elf_holds(&w->object->view, reference.site, 5, PROT_READ) &&
+                   *(const uint8_t *)reference.site == 0xe8) {
+            reference.found = reference.site + 5 + (uintptr_t)distance_at((const void *)(reference.site + 1));
+            reference.target = reference.found;
         }
         result = w->visit(w->cookie, &reference);
     }
     return result;
 }
 
-/* Of the instruction with this displacement; 0: another one. */
+/* The kind of the instruction with this displacement; 0: another one. */
 enum mvld_reference_kind rimf_operand_kind(const uint8_t *at)
 {
     if (at[-2] == 0x8d && (at[-1] & 0xc7) == 5 && (at[-3] & 0xfb) == 0x48)
@@ -77,7 +82,7 @@ enum mvld_reference_kind rimf_operand_kind(const uint8_t *at)
     return at[-1] == 0xe9 || (at[-2] == 0x0f && (at[-1] & 0xf0) == 0x80) ? MVLD_REFERENCE_JUMP : 0;
 }
 
-/* A displacement, four bytes, proven to be of an operand, or of a branch. */
+/* A four-byte displacement, proven to be of an operand or a branch. */
 static int report_operand(const struct walk *w, uint32_t address, int is_branch)
 {
     const uint8_t *at = (const uint8_t *)(w->object->view.bias + address);
@@ -141,7 +146,7 @@ static int walk_slots(const struct walk *w)
     return result;
 }
 
-/* Whose value is the address of code. */
+/* A word whose value is the address of code. */
 static int report_word(void *cookie, uintptr_t word)
 {
     const struct walk *w = cookie;
@@ -158,7 +163,7 @@ static int report_word(void *cookie, uintptr_t word)
 
 /* ---- which words ------------------------------------------------------------------------------- */
 
-/* A bit for each 8 bytes of the object. */
+/* One bit for each 8 bytes of the object. */
 struct rimf_words {
     uint64_t bits[1];
 };
@@ -200,7 +205,7 @@ int rimf_reference_each(struct mvld_image *image, const struct mvld_object *publ
 {
     struct walk w = {image, (struct rimf_object *)rimf_object_of(public), kinds, visit, cookie};
     const struct analysis *s = NULL;
-    const char *reason = moved; /* over some of it stands a jump */
+    const char *reason = moved; /* a jump was written over some of it */
     int result = 0;
 
     if (!image || !rimf_is_mapped(public) || !visit || !why)

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/image/references.c: the analyses of objects, in which their references are
+ * rimf/image/references.c: finds the analyses of objects, which have their references
  * (image/reference_tables.c).
  *
- * An analysis is of one file, byte for byte.  Is it the file that is mapped?
+ * An analysis is of one file, byte for byte.  Whether that is the mapped file is decided so:
  *
- *     the feeder saw from which file the object was mapped, and that is the one
- *     that was analysed (file_id.h)                                        yes; where code is
- *     to be moved only if none of its pages was written since
- *     else: the segments in memory that nobody writes, hashed, are those
- *     analysed                                                             yes
+ *     the feeder saw from which file the object was mapped, and that file
+ *     was analysed (file_id.h)                                             yes; if code is to
+ *     move, only if none of its pages was written since
+ *     else: the hashes of the segments in memory that nobody writes are those
+ *     of the analysis                                                      yes
  *     else                                                                 no
  *
- * The path plays no part: another file may stand there by now.  The hash is that of
- * memory before any patch, so who asks first should ask for all: a pass that changed
- * code (or a debugger) before makes a copied file look like another one.
+ * The path does not matter: another file may have it now.  The hash is of memory before any patch, so the
+ * first query should be for all objects: if a pass or a debugger changed code before, a copied file looks
+ * like another one.
  */
 #include "rimf/image/private.h"
 
@@ -28,7 +28,7 @@
 
 struct opened_analysis {
     struct analysis_file file;
-    uint32_t *index; /* of its units, or NULL */
+    uint32_t *index; /* index of its units, or NULL */
     const char *why; /* why there is none, or NULL */
     uint32_t key;    /* rimf_analysis_key */
 };
@@ -43,36 +43,26 @@ void rimf_image_set_analyses(struct mvld_image *image, const struct analysis_pla
 void rimf_image_set_steered(struct mvld_image *image, int (*is_steered)(void *cookie, const char *folder),
                             void *cookie)
 {
-    image->is_steered = is_steered;
-    image->steered_cookie = cookie;
+    image->feeder.is_steered = is_steered;
+    image->feeder.steered_cookie = cookie;
 }
 
-/* How many of the places stay. */
-static size_t ask(const struct mvld_image *image, struct analysis_place *places, size_t n)
+/* Removes folders whose path somebody else can change. */
+static void ask_of_places(struct mvld_image *image)
 {
+    struct analysis_place *places = image->analyses;
     size_t kept = 0;
 
-    for (size_t i = 0; i < n; i++) {
-        if (places[i].unasked && image->is_steered(image->steered_cookie, places[i].folder))
+    for (size_t i = 0; i < image->n_analyses; i++) {
+        if (places[i].unasked && image->feeder.is_steered(image->feeder.steered_cookie, places[i].folder))
             continue;
         places[kept] = places[i];
         places[kept++].unasked = 0;
     }
-    return kept;
+    image->n_analyses = kept;
 }
 
-void rimf_places_ask(struct mvld_image *image)
-{
-    struct rimf_overlay_places *overlays = &image->overlays;
-
-    image->n_analyses = ask(image, image->analyses, image->n_analyses);
-    overlays->n = ask(image, overlays->places, overlays->n);
-    if (!ask(image, &overlays->written, 1))
-        overlays->written = (struct analysis_place){.folder = NULL};
-}
-
-/* Each executable segment that was analysed is one of the object's, and the object has
- * no other. */
+/* Each analysed executable segment is one of the object's, and the object has no other. */
 static int same_segments(const struct rimf_object *object, const struct analysis *s)
 {
     const struct elf_view *view = &object->view;
@@ -130,19 +120,19 @@ static int is_unwritten(const struct mvld_image *image, const struct rimf_object
     return 1;
 }
 
-/* Where code may move, it is not enough to know the file: a probe of the kernel's, or
- * of a debugger that has gone, would move with it.  The kernel knows of each page whether
- * it was written, which is known thirty times sooner than a hash of it. */
+/* If code may move, knowing the file is not enough: a probe of the kernel, or of a debugger that has gone,
+ * would move with it.  The kernel tells for each page whether it was written, thirty times faster than a
+ * hash. */
 static int is_other_code(const struct mvld_image *image, struct rimf_object *object,
                          const struct analysis *s)
 {
-    int same_file = object->identified && file_id_same(&s->header->identity, &object->identity);
+    int same_file = object->file.known && file_id_same(&s->header->identity, &object->file.id);
 
-    if (same_file && (!image->caller_hooks || object->code_known))
+    if (same_file && (!image->feeder.caller_hooks || object->code.known))
         return 0;
     if (!(same_file && is_unwritten(image, object, s)) && !same_bytes(object, s))
         return 1;
-    object->code_known = 1;
+    object->code.known = 1;
     return 0;
 }
 
@@ -155,7 +145,7 @@ static const char *open_analysis(struct mvld_image *image, struct rimf_object *o
         return object->public.why;
     if (!object->public.build_id)
         return "it has no build-id";
-    rimf_places_ask(image);
+    ask_of_places(image);
     if (analysis_find(file, image->sys, image->analyses, image->n_analyses,
                      object->public.build_id, object->public.build_id_size,
                      ANALYSIS_WANT(ANALYSIS_CALLS), &why))
@@ -197,9 +187,6 @@ void rimf_image_close_analyses(struct mvld_image *image)
     for (size_t i = 0; i < table->n_objects; i++) {
         struct rimf_object *object = table->objects[i];
 
-        if (object->left.map)
-            sys_munmap(image->sys, (uintptr_t)object->left.map, object->left.size);
-        object->left.map = NULL;
         rimf_heap_release(&image->heap, object->words);
         object->words = NULL;
         if (!object->analysis)
@@ -210,6 +197,10 @@ void rimf_image_close_analyses(struct mvld_image *image)
         object->analysis = NULL;
     }
     rimf_table_leave(image);
+    rimf_heap_release(&image->heap, image->removals.list);
+    rimf_address_set_clear(&image->removals.entries, &image->heap);
+    image->removals = (struct rimf_removals){.n = 0};
+    rimf_address_set_clear(&image->bound.set, &image->heap);
 }
 
 const struct analysis *rimf_analysis_calls(struct mvld_image *image, struct rimf_object *object,
@@ -221,24 +212,28 @@ const struct analysis *rimf_analysis_calls(struct mvld_image *image, struct rimf
     return *why ? NULL : &analysis->file.view;
 }
 
-/* The other tables of the same file.  Whose analysis it is was asked when it was opened,
- * and could not be asked again: passes may have changed the code since. */
+/* Opens other tables of the same file.  Whether the analysis fits was checked when it was opened, and cannot
+ * be checked again: passes may have changed the code since.  If one of them is damaged, the others stay open:
+ * a caller may be walking them. */
 static const struct analysis *open_more(struct mvld_image *image, struct rimf_object *object,
                                        uint32_t wanted, const char **why)
 {
     struct opened_analysis *analysis = analysis_of(image, object);
+    struct analysis more;
 
     *why = analysis ? analysis->why : "out of memory";
     if (*why)
         return NULL;
-    if (wanted & ~analysis->file.view.opened &&
-        analysis_open_more(&analysis->file.view, wanted, &analysis->why)) {
-        analysis_unmap(&analysis->file, image->sys);
-        analysis->key = ANALYSIS_LACKS;
-        *why = analysis->why;
-        return NULL;
+    if (wanted & ~analysis->file.view.opened) {
+        more = analysis->file.view;
+        if (analysis_open_more(&more, wanted, &analysis->why)) {
+            analysis->key = ANALYSIS_LACKS;
+            *why = analysis->why;
+            return NULL;
+        }
+        analysis->file.view = more;
     }
-    if (wanted != ANALYSIS_WANT(ANALYSIS_UNITS) && !analysis->index) { /* without memory for it, it is slow */
+    if (wanted != ANALYSIS_WANT(ANALYSIS_UNITS) && !analysis->index) { /* without memory for it, look-ups are slow */
         size_t n = analysis_index_size(&analysis->file.view);
 
         analysis->index = n ? rimf_heap_alloc(&image->heap, n * sizeof *analysis->index) : NULL;
@@ -299,7 +294,7 @@ void rimf_analysis_without_names(struct rimf_object *object)
         object->analysis->file.size = in.symbols;
 }
 
-/* ---- who watches ------------------------------------------------------------------- */
+/* ---- watchers ------------------------------------------------------------------- */
 
 void rimf_image_set_untraced(struct mvld_image *image, int untraced)
 {
@@ -333,7 +328,7 @@ const char *rimf_auditor(const struct mvld_image *image)
             continue;
         if (table->objects[i]->view.audit)
             why = "the executable names an auditing library (DT_AUDIT)";
-        break; /* it is the first, and asked for each object */
+        break; /* the first kind, which is requested for each object */
     }
     rimf_table_leave(image);
     return why;

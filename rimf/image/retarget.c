@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/image/retarget.c: references that passes lead elsewhere, each by itself
- * (reference_retarget of mvld/pass.h): wanted here, made behind the last pass by realise/retarget.c.
+ * rimf/image/retarget.c: single references that passes change (reference_retarget of mvld/pass.h): declared
+ * here, made after the last pass by realise/retarget.c.
  *
- * Each has two sides: what memory holds, which is found, and the last of the list that names its place, which is
- * wanted.  A later pass is told the latter, and may say otherwise; where it fails, what was wanted before counts again.
+ * Each has two sides: the content of memory is the found one, and the last element of the list for its
+ * place is the wanted one.  A later pass gets the latter, and may change it; if that pass fails, the
+ * earlier one is wanted again.
  *
- * Everything that can be known is verified when it is declared, so that a pass can leave out what
- * cannot be done:
+ * Everything possible is verified when it is declared, so that a pass can skip what cannot be done:
  *
  *     call, lea    its displacement is in the analysis of the object, its bytes are such an instruction,
  *                  and it leads to the beginning of a function
@@ -16,7 +16,7 @@
  *     entry        its jump table is in the analysis, and leads to the new target, too: there who jumps by
  *                  the table finds registers and stack as he leaves them
  *
- * Words and entries are those of objects of which no code has run: who has read one keeps what he read.
+ * Words and entries must be in objects that have not run any code: code that has read one keeps the value.
  */
 #include "rimf/image/edits.h"
 
@@ -52,7 +52,7 @@ static int refuse(const struct asked *a, int error, const char *why)
 
 /* ---- what it is ---------------------------------------------------------------------------- */
 
-/* A function begins there, as the analysis of its object says. */
+/* Whether a function begins there, by its object's analysis. */
 static int is_function(struct mvld_image *image, uintptr_t address)
 {
     struct rimf_object *holder =
@@ -62,6 +62,21 @@ static int is_function(struct mvld_image *image, uintptr_t address)
         s ? analysis_unit_at(s, (uint32_t)(address - holder->view.bias)) : NULL;
 
     return unit && unit->start == address - holder->view.bias;
+}
+
+/* The host loader calls what the word leads to, as a constructor or a destructor: of an array between two tags. */
+static int is_called_by_loader(const struct elf_view *view, uintptr_t word)
+{
+    uintptr_t start[2] = {0, 0}, size[2] = {0, 0};
+
+    for (size_t i = 0; i < view->n_dynamic; i++)
+        switch (view->dynamic[i].d_tag) {
+        case DT_INIT_ARRAY: start[0] = view->bias + view->dynamic[i].d_un.d_ptr; break;
+        case DT_INIT_ARRAYSZ: size[0] = view->dynamic[i].d_un.d_val; break;
+        case DT_FINI_ARRAY: start[1] = view->bias + view->dynamic[i].d_un.d_ptr; break;
+        case DT_FINI_ARRAYSZ: size[1] = view->dynamic[i].d_un.d_val; break;
+        }
+    return word - start[0] < size[0] || word - start[1] < size[1];
 }
 
 static int is_listed(const struct analysis *s, uint32_t at, enum mvld_reference_kind kind)
@@ -79,7 +94,7 @@ static int is_listed(const struct analysis *s, uint32_t at, enum mvld_reference_
     return kind == MVLD_REFERENCE_CALL && i < s->n_branches && s->branches[i].address == at;
 }
 
-/* The analysis that lists what leads to code, of an object whose code was not moved; or NULL, and *error. */
+/* The analysis that lists references to code, of an object whose code was not moved; or NULL, and *error. */
 static const struct analysis *unmoved_analysis(const struct asked *a, int *error)
 {
     const char *why;
@@ -92,7 +107,8 @@ static const struct analysis *unmoved_analysis(const struct asked *a, int *error
     return s && !rimf_has_moved(a->image, a->object) ? s : NULL;
 }
 
-/* It is not wanted there by now, as memory has it or a pass before.  Twice by one pass is another mistake. */
+/* Whether the reference has another target now, in memory or by an earlier pass.  Declaring it twice in one
+ * pass is a different error. */
 static int is_stale(const struct asked *a, uintptr_t at, uintptr_t found)
 {
     const struct rimf_retarget *wanted = rimf_retarget_at(a->image, at);
@@ -106,7 +122,7 @@ static int find_operand(const struct asked *a, struct rimf_retarget *out)
     enum mvld_reference_kind kind = a->reference->kind;
     int error;
     const struct analysis *s = unmoved_analysis(a, &error);
-    uintptr_t site = a->reference->site, at = site + (kind == MVLD_REFERENCE_LEA ? 2 : 1), found;
+    uintptr_t site = a->reference->site, at = site + (kind == MVLD_REFERENCE_LEA ? 2 : 1);
     int32_t distance;
 
     if (!s)
@@ -120,17 +136,17 @@ static int find_operand(const struct asked *a, struct rimf_retarget *out)
     out->next = at + sizeof distance;
     memcpy(&distance, (const void *)at, sizeof distance);
     out->old = (uint32_t)distance;
-    found = out->next + (uintptr_t)(intptr_t)distance;
-    if (is_stale(a, at, found))
+    out->found = out->next + (uintptr_t)(intptr_t)distance;
+    if (is_stale(a, at, out->found))
         return refuse(a, ESTALE, "it leads elsewhere by now");
-    if (!is_function(a->image, found))
+    if (!is_function(a->image, out->found))
         return refuse(a, ENOENT, "it is not proven to lead to a function");
     if (rimf_depends(a->image, &a->object->public, 0))
         return refuse(a, ENOTSUP, "its object lies elsewhere each time, and no snapshot holds it");
     return 0;
 }
 
-/* What is said of data alike. */
+/* Common part for data. */
 static int take_data(const struct asked *a, struct rimf_retarget *out)
 {
     if (a->image->watch)
@@ -158,6 +174,7 @@ static int find_slot(const struct asked *a, struct rimf_retarget *out)
         return refuse(a, ENOENT, "the host loader fills no such slot");
     if (slot.why)
         return refuse(a, ENOENT, slot.why);
+    out->found = slot.found;
     if (is_stale(a, a->reference->site, slot.found))
         return refuse(a, ESTALE, "it leads elsewhere by now");
     return take_word(a, out);
@@ -165,20 +182,20 @@ static int find_slot(const struct asked *a, struct rimf_retarget *out)
 
 static int find_word(const struct asked *a, struct rimf_retarget *out)
 {
-    uintptr_t site = a->reference->site, found;
+    uintptr_t site = a->reference->site;
 
     if (site % sizeof site || !elf_holds(&a->object->view, site, sizeof site, PROT_READ | PROT_WRITE) ||
         !rimf_word_is_pointer(a->image, a->object, site))
         return refuse(a, ENOENT, "no relocation makes it an address");
-    found = rimf_unmoved(a->image, *(const uintptr_t *)site);
-    if (is_stale(a, site, found))
+    out->found = rimf_unmoved(a->image, *(const uintptr_t *)site);
+    if (is_stale(a, site, out->found))
         return refuse(a, ESTALE, "it leads elsewhere by now");
-    if (!is_function(a->image, found))
+    if (!is_function(a->image, out->found) && !is_called_by_loader(&a->object->view, site))
         return refuse(a, ENOENT, "it is not proven to lead to a function");
     return take_word(a, out);
 }
 
-/* The table that has an entry there, or NULL. */
+/* The table with an entry there, or NULL. */
 static const struct analysis_jump_table *table_of(const struct asked *a, const struct analysis *s)
 {
     uintptr_t at = a->reference->site - a->object->view.bias;
@@ -205,7 +222,8 @@ static int find_entry(const struct asked *a, struct rimf_retarget *out)
     if (!table)
         return refuse(a, ENOENT, "no such reference is proven");
     out->table = a->object->view.bias + table->address;
-    if (is_stale(a, a->reference->site, entry_target(out->table, a->reference->site)))
+    out->found = entry_target(out->table, a->reference->site);
+    if (is_stale(a, a->reference->site, out->found))
         return refuse(a, ESTALE, "it leads elsewhere by now");
     while (i < table->count && entry_target(out->table, out->table + 4ul * i) != a->target)
         i++;
@@ -244,7 +262,7 @@ static int grow(struct mvld_image *image)
     return 0;
 }
 
-/* The last of the list. */
+/* Records the last element of the list. */
 static int note(struct mvld_image *image)
 {
     struct rimf_retargets *all = &image->retargets;
@@ -286,7 +304,7 @@ const struct rimf_retarget *rimf_retarget_at(const struct mvld_image *image, uin
 
 int rimf_retarget_counts(const struct mvld_image *image, const struct rimf_retarget *r)
 {
-    return rimf_retarget_at(image, r->at) == r;
+    return rimf_retarget_at(image, r->at) == r && r->target != r->found;
 }
 
 int rimf_reference_retarget(const struct mvld_context *ctx, const struct mvld_reference *reference,
@@ -310,12 +328,22 @@ int rimf_reference_retarget(const struct mvld_context *ctx, const struct mvld_re
     error = find_reference(&a, &made);
     if (error)
         return error;
-    unfit = rimf_unfit_target(ctx, rimf_object_find(image, target), target);
+    unfit = target == made.found ? NULL : rimf_unfit_target(ctx, rimf_object_find(image, target), target);
     if (unfit)
         return refuse(&a, EFAULT, unfit);
     if (made.next && (intptr_t)(int32_t)(target - made.next) != (intptr_t)(target - made.next))
         return refuse(&a, ERANGE, edit_far);
     return add(&a, &made);
+}
+
+int rimf_retarget_leads_into(const struct mvld_image *image, uintptr_t at, size_t size)
+{
+    const struct rimf_retargets *all = &image->retargets;
+    size_t i = 0;
+
+    while (i < all->n && !(all->list[i].target - at < size && rimf_retarget_counts(image, &all->list[i])))
+        i++;
+    return i < all->n;
 }
 
 void rimf_retargets_forget(struct mvld_image *image, const struct mvld_context *ctx, int others)
@@ -329,7 +357,7 @@ void rimf_retargets_forget(struct mvld_image *image, const struct mvld_context *
         if ((all->list[i].ctx == ctx) == others) {
             all->list[all->n++] = all->list[i];
             if (note(image))
-                break; /* so much is not wanted any more */
+                break; /* these are not wanted any more */
         }
     if (all->n)
         return;

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
  * rimf/image/sections.c: an object's parts by kind; and code and data that passes add, near the
- * program, where the feeder knows room within reach of the objects' calls.
+ * program, where the feeder knows free addresses within reach of the objects' calls.
  *
  * A section of code can be written, and not executed, until its pass has returned; then it is
  * executed, and never written again.  That of a pass that failed is never executed.
+ *
+ * Protections that passes want are made behind all else: until then mvld reads and writes them.
  */
 #include "rimf/image/private.h"
 
@@ -72,29 +74,23 @@ long rimf_object_protect(const struct mvld_image *image, const struct rimf_objec
 
 /* ---- those that passes add ------------------------------------------------------------- */
 
-struct new_section {
-    struct new_section *next;
-    const struct mvld_context *owner;
-    struct mvld_section public;
-};
-
 void rimf_image_set_room(struct mvld_image *image, long (*room)(void *cookie, size_t size), void *cookie)
 {
-    image->room = room;
-    image->room_cookie = cookie;
+    image->feeder.room = room;
+    image->feeder.room_cookie = cookie;
 }
 
 void rimf_image_set_path(struct mvld_image *image,
                          char *(*path)(void *cookie, struct mvld_image *, uintptr_t address), void *cookie)
 {
-    image->path = path;
-    image->path_cookie = cookie;
+    image->feeder.path = path;
+    image->feeder.path_cookie = cookie;
 }
 
 void rimf_image_set_place(struct mvld_image *image, int (*place)(void *cookie, uintptr_t address), void *cookie)
 {
-    image->place = place;
-    image->place_cookie = cookie;
+    image->feeder.place = place;
+    image->feeder.place_cookie = cookie;
 }
 
 int rimf_section_may_add(const struct mvld_context *ctx, enum mvld_section_kind kind, size_t size)
@@ -135,7 +131,7 @@ void *rimf_section_add(const struct mvld_context *ctx, enum mvld_section_kind ki
     if (!rimf_section_may_add(ctx, kind, size))
         return NULL;
     size = rimf_page_up(size);
-    at = image->room ? image->room(image->room_cookie, size) : -ENOMEM;
+    at = image->feeder.room ? image->feeder.room(image->feeder.room_cookie, size) : -ENOMEM;
     if (!sys_failed(at) && !rimf_section_note(ctx, kind, (uintptr_t)at, size))
         return (void *)at;
     if (!sys_failed(at))
@@ -155,6 +151,15 @@ int rimf_new_section_holds(const struct mvld_context *ctx, enum mvld_section_kin
 
     while (section && !(section->public.kind == kind && holds(&section->public, address) &&
                         (section->public.prot & PROT_EXEC || section->owner == ctx)))
+        section = section->next;
+    return section != NULL;
+}
+
+int rimf_is_new_code(const struct mvld_image *image, uintptr_t address)
+{
+    const struct new_section *section = image->new_sections;
+
+    while (section && !(section->public.prot & PROT_EXEC && holds(&section->public, address)))
         section = section->next;
     return section != NULL;
 }
@@ -227,4 +232,102 @@ int rimf_section_set_pages(struct mvld_image *image, const struct mvld_section *
                          (unsigned long)of->address);
     section->pages = pages;
     return 0;
+}
+
+/* ---- protecting ------------------------------------------------------------------------ */
+
+static int refuse(const struct mvld_context *ctx, const struct mvld_section *of, int error, const char *why)
+{
+    return rimf_fail(ctx->image, error, "%s: the section at %lx is not protected: %s", ctx->pass,
+                     of ? (unsigned long)of->address : 0, why);
+}
+
+/* The host loader writes there when a function is called for the first time. */
+static int has_lazy_slots(const struct mvld_section *of, const struct elf_view *view)
+{
+    for (size_t i = 0; !view->now && i < view->n_plt_relocations; i++)
+        if (holds(of, view->bias + view->plt_relocations[i].r_offset))
+            return 1;
+    return 0;
+}
+
+int rimf_section_protect(const struct mvld_context *ctx, const struct mvld_section *of, uint32_t prot, int key)
+{
+    struct mvld_image *image = rimf_context_image(ctx);
+    const struct mvld_object *object = image && of ? rimf_object_find(image, of->address) : NULL;
+    int error = rimf_only_in(image, RIMF_STAGE_RUN, ctx ? ctx->pass : "");
+    struct section_wanted *wanted;
+
+    if (error)
+        return error;
+    if (!of || rimf_section_find(image, of->address) != of || of->kind != MVLD_SECTION_DATA ||
+        prot & ~(uint32_t)(PROT_READ | PROT_WRITE))
+        return refuse(ctx, of, EINVAL, "it is no section of data, or no such protection");
+    if (image->watch || of->address % RIMF_PAGE || (object && object->why))
+        return refuse(ctx, of, ENOTSUP, image->watch ? "no snapshot holds it" : object && object->why ? object->why
+                                        : "it shares a page with what is before it");
+    if (object && has_lazy_slots(of, &rimf_object_of(object)->view))
+        return refuse(ctx, of, ENOTSUP, "the host loader writes to slots in it (link with -z now)");
+    wanted = rimf_heap_alloc(&image->heap, sizeof *wanted);
+    if (!wanted)
+        return refuse(ctx, of, ENOMEM, "out of memory");
+    *wanted = (struct section_wanted){image->sections_wanted, ctx, (struct mvld_section *)of, prot, key};
+    image->sections_wanted = wanted;
+    return 0;
+}
+
+long rimf_key_add(const struct mvld_context *ctx)
+{
+    struct mvld_image *image = rimf_context_image(ctx);
+    long key = rimf_only_in(image, RIMF_STAGE_RUN, ctx ? ctx->pass : "");
+
+    if (key)
+        return key;
+    key = SYS3(image->sys, SYS_pkey_alloc, 0, 1 /* PKEY_DISABLE_ACCESS */, 0);
+    return key >= 0 ? key : rimf_fail(image, (int)-key, "%s: there is no protection key here", ctx->pass);
+}
+
+void rimf_protections_forget(struct mvld_image *image, const struct mvld_context *ctx)
+{
+    for (struct section_wanted **at = &image->sections_wanted; *at;) {
+        struct section_wanted *wanted = *at;
+
+        if (wanted->ctx != ctx) {
+            at = &wanted->next;
+            continue;
+        }
+        *at = wanted->next;
+        rimf_heap_release(&image->heap, wanted);
+    }
+}
+
+static int protect(struct mvld_image *image, const struct section_wanted *w)
+{
+    const struct mvld_object *object = rimf_object_find(image, w->section->address);
+    const struct mvld_segment *segment =
+        object ? elf_segment_at(&rimf_object_of(object)->view, w->section->address) : NULL;
+    long error = SYS6(image->sys, w->key < 0 ? SYS_mprotect : SYS_pkey_mprotect, w->section->address,
+                      rimf_page_up(w->section->size), w->prot, w->key, 0, 0);
+
+    if (error)
+        return refuse(w->ctx, w->section, (int)-error, "the kernel does not do it");
+    w->section->prot = w->prot;
+    if (segment) /* nothing of it is looked at any more */
+        ((struct mvld_segment *)segment)->prot = w->key < 0 ? segment->prot & w->prot : 0;
+    return 0;
+}
+
+const struct mvld_context *rimf_protections_emit(struct mvld_image *image, int *error)
+{
+    *error = 0;
+    while (image->sections_wanted && !image->unfinished) {
+        struct section_wanted *wanted = image->sections_wanted;
+
+        *error = protect(image, wanted);
+        if (*error)
+            return wanted->ctx;
+        image->sections_wanted = wanted->next;
+        rimf_heap_release(&image->heap, wanted);
+    }
+    return NULL;
 }

@@ -1,23 +1,21 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/image/slots.c: where a call through a GOT slot ends.
+ * rimf/image/slots.c: the targets of calls through GOT slots.
  *
- * A slot is known by its relocation: JUMP_SLOT (of the PLT), GLOB_DAT, or an IRELATIVE
- * of the PLT.  A pointer in a program's data, which looks the same to a `call *mem`
- * and may change at any time, has another one (64, RELATIVE), and is no slot.
+ * A slot is recognised by its relocation: JUMP_SLOT (of the PLT), GLOB_DAT, or an IRELATIVE of the PLT.  A
+ * pointer in a program's data, which looks the same to a `call *mem` and may change at any time, has
+ * another one (64, RELATIVE), and is no slot.
  *
- * Bound: the memory tells, whatever rule led there.  All slots of an object that says so are
- * (DT_BIND_NOW), unless somebody watches calls (rimf_auditor), which is asked before.
+ * Bound: the memory has the target, by whatever rule.  All slots of an object with DT_BIND_NOW are bound,
+ * unless calls are audited (rimf_auditor), which is checked before.
  *
- * Lazy: the host loader will look the symbol up at the first call.  What it will find is foreseen
- * in image/slots_lazy.c.
+ * Lazy: the host loader will look the symbol up at the first call.  image/slots_lazy.c predicts the result.
  *
- * Of a pass that asks for all slots of an object most of the time goes into memory that it has to look
- * at.  So the index holds four bytes a slot, the relocation's number; the symbol, which is another line of the
- * cache, and its name, which is a third, are looked at for who wants a name; and code that a slot
- * led to is remembered with whose it is.
+ * A pass that queries all slots of an object spends most of its time reading memory.  So the index has four
+ * bytes for each slot, the relocation's number; the symbol and its name, each in another cache line, are
+ * read only for a name; and the objects of targets are cached.
  */
-#include "rimf/image/slots.h"
+#include "rimf/image/private.h"
 
 #include "rimf/base/base.h"
 #include "rimf/image/original.h"
@@ -25,7 +23,7 @@
 #include <errno.h>    /* numbers only */
 #include <sys/mman.h> /* numbers only */
 
-/* Code that slots led to, and whose it is. */
+/* Targets of slots, and their objects. */
 struct found {
     uintptr_t start, end;
     const struct mvld_object *holder;
@@ -37,18 +35,18 @@ struct found {
 struct rimf_slots {
     size_t n, mask;
     uint32_t *hash; /* open addressing: index + 1, 0: free */
-    struct resolved *resolved; /* of each; memory that nobody touches while no slot is lazy */
+    struct resolved *resolved; /* of each; memory that is not touched while no slot is lazy */
     uintptr_t relro; /* moved_relro */
     size_t relro_size;
-    uint64_t update;           /* of the image, as what follows was learnt */
-    struct found found[FOUND]; /* by where it lies, a MiB each */
-    int filtered;              /* an object is a filter: 1, 0; -1: nobody has asked */
-    uint32_t entries[];        /* numbers of relocations, those of the PLT first; TWICE */
+    uint64_t update;           /* of the image, when the following was found */
+    struct found found[FOUND]; /* by address, one for each MiB */
+    int filtered;              /* an object is a filter: 1, 0; -1: unknown yet */
+    uint32_t entries[];        /* numbers of relocations, those of the PLT first; or-ed with TWICE */
 };
 
 /* ---- the index ---------------------------------------------------------------- */
 
-/* Slots lie side by side, and so do their places. */
+/* Adjacent slots have adjacent hashes. */
 static size_t hash_of(uint64_t offset)
 {
     return (size_t)(offset >> 3);
@@ -92,8 +90,8 @@ static void insert(const struct elf_view *view, struct rimf_slots *slots, uint32
     slots->hash[at & slots->mask] = (uint32_t)slots->n;
 }
 
-/* The tables say the same at each reading: the host loader made them read-only, or
- * the program would have to write them this very moment. */
+/* Two readings of the tables agree: the host loader made them read-only; otherwise the program would have
+ * to write them at this very moment. */
 static size_t gather(const struct elf_view *view, struct rimf_slots *slots, size_t room)
 {
     size_t n = 0;
@@ -139,7 +137,7 @@ static struct rimf_slots *slots_of(struct mvld_image *image, struct rimf_object 
     return slots;
 }
 
-/* What was learnt when there were other objects is forgotten. */
+/* Clears what was found with other objects. */
 static void refresh(const struct mvld_image *image, struct rimf_slots *slots)
 {
     if (slots->update == image->updates)
@@ -151,7 +149,7 @@ static void refresh(const struct mvld_image *image, struct rimf_slots *slots)
 
 /* ---- answers ---------------------------------------------------------------------- */
 
-/* Most slots lead to code to which another one has led. */
+/* Most slots point to code of an object that another slot has found. */
 static const struct found *found_at(const struct rimf_slots *slots, uintptr_t value)
 {
     const struct found *found = &slots->found[(value >> 20) % FOUND];
@@ -170,7 +168,7 @@ static const struct mvld_object *find_holder(const struct mvld_image *image, str
     return holder;
 }
 
-/* As rimf_slot_value, of a slot that is asked for again and again. */
+/* As rimf_slot_value, for a slot that is queried repeatedly. */
 static enum rimf_slot_state value_of(const struct mvld_image *image,
                                      const struct rimf_object *object, uintptr_t slot,
                                      uintptr_t *value, const struct mvld_object **holder)
@@ -179,7 +177,7 @@ static enum rimf_slot_state value_of(const struct mvld_image *image,
     enum rimf_slot_state state;
 
     if (!image->moved && slot % 8 == 0 && elf_room(&object->view, slot) >= sizeof *value) {
-        *value = __atomic_load_n((const uintptr_t *)slot, __ATOMIC_ACQUIRE); /* once: it may change */
+        *value = __atomic_load_n((const uintptr_t *)slot, __ATOMIC_ACQUIRE); /* read once: it may change */
         found = found_at(object->slots, *value);
         if (found && (object->view.now || found->holder != &object->public)) {
             *holder = found->holder;

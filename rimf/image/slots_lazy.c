@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/image/slots_lazy.c: where a slot will lead that waits for the first call.
+ * rimf/image/slots_lazy.c: predicts the target of a slot that waits for the first call.
  *
- * The host loader will look its symbol up.  What it will find is certain only when all of these hold,
- * and then it is what rimf_symbol_bind finds:
+ * The host loader will look its symbol up.  The result is certain only if all of these hold, and then it is
+ * what rimf_symbol_bind finds:
  *
  *     the object was there at start     its scope begins with the global one, which only
  *                                       grows at the end
@@ -11,12 +11,11 @@
  *     it is not STB_GNU_UNIQUE          one that was bound elsewhere before would win
  *     no object is a filter             filters answer for others
  *
- * A symbol with another visibility than default is its object's own.  Of an IFUNC, the
- * resolver decides; it is not ours to call.  What it answered before is in the slots
- * that are bound already: its own object's IRELATIVE ones name the resolver, others
- * the symbol.
+ * A symbol with another visibility than default is its object's own.  For an IFUNC, the resolver decides,
+ * which we must not call.  Its earlier results are in bound slots: its own object's IRELATIVE ones name the
+ * resolver, others the symbol.
  */
-#include "rimf/image/slots.h"
+#include "rimf/image/private.h"
 
 #include "rimf/base/base.h"
 #include "rimf/image/original.h"
@@ -43,8 +42,8 @@ int rimf_has_filter(const struct mvld_image *image)
     return found;
 }
 
-/* The slot holds what the resolver chose: inside the object that has the resolver.  (An
- * executable's PLT entry may stand for the function in other slots.) */
+/* Whether the slot has the resolver's choice: an address in the object of the resolver.  (In other slots an
+ * executable's PLT entry may stand for the function.) */
 static int shows_choice(const struct mvld_image *image, const struct rimf_object *object,
                         uint64_t offset, const struct mvld_symbol *ifunc, struct resolved *entry)
 {
@@ -53,7 +52,7 @@ static int shows_choice(const struct mvld_image *image, const struct rimf_object
            rimf_object_find(image, entry->target) == ifunc->object;
 }
 
-/* Most slots lead to other objects, which is seen sooner than what they are called. */
+/* Most slots point to other objects, which is a cheaper test than their names. */
 static int may_show(const struct mvld_image *image, const struct rimf_object *object,
                     uint64_t offset, const struct mvld_symbol *ifunc)
 {
@@ -65,7 +64,7 @@ static int may_show(const struct mvld_image *image, const struct rimf_object *ob
     return value - ifunc->object->start < ifunc->object->end - ifunc->object->start;
 }
 
-/* Does an IRELATIVE of the object itself name the resolver? */
+/* Whether an IRELATIVE of the object itself names the resolver. */
 static int choice_of_holder(const struct mvld_image *image, const struct mvld_symbol *ifunc,
                           struct resolved *entry)
 {
@@ -87,8 +86,8 @@ const char *slot_symbol(const struct rimf_object *object, uint32_t index, Elf64_
     return elf_string(&object->view, symbol->st_name);
 }
 
-/* Is another object's slot for the same definition bound?  *leads: one of its slots leads into the object
- * that has the definition, be it for another one. */
+/* Whether another object's slot for the same definition is bound.  *leads: one of its slots points into the
+ * object of the definition, for any symbol. */
 static int choice_elsewhere(const struct mvld_image *image, const struct rimf_object *object,
                             const struct mvld_symbol *ifunc, struct resolved *entry, int *leads)
 {
@@ -114,8 +113,8 @@ static int choice_elsewhere(const struct mvld_image *image, const struct rimf_ob
     return 0;
 }
 
-/* Libraries have IFUNCs by the dozen, and most objects lead to none of them: each is looked through for
- * the first of them only. */
+/* Libraries have dozens of IFUNCs, and most objects use none of them: each object is searched for the first
+ * one only. */
 static int choice_anywhere(struct mvld_image *image, const struct mvld_symbol *ifunc,
                            struct resolved *entry)
 {
@@ -137,8 +136,8 @@ static int choice_anywhere(struct mvld_image *image, const struct mvld_symbol *i
     return found;
 }
 
-/* Fills the target.  All relocations of all objects may be looked through for it, and most
- * objects ask for the same few functions: the answer is kept, also that there is none. */
+/* Sets the target.  This may search all relocations of all objects, and most objects need the same few
+ * functions: the result is cached, also a negative one. */
 static int ifunc_choice(struct mvld_image *image, const struct mvld_symbol *ifunc,
                         struct resolved *entry)
 {

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/image/symbol_edits.c: what passes declare of symbols in the stage `relocate`.
+ * rimf/image/symbol_edits.c: symbol edits that passes declare in the stage `relocate`.
  *
- * Objects are mapped, and nothing refers to them yet.  A definition is changed where every look-up
- * finds it, relocation's and dlsym's alike: in its entry of .dynsym, in a page that becomes the
- * process's own.
+ * Objects are mapped, and nothing refers to them yet.  A definition is changed where every look-up finds
+ * it, by relocation or dlsym: in its entry of .dynsym, in a page that becomes private.
  *
  *     bound elsewhere   st_value leads to the other function, which is as far from here as it is now
  *     hidden            st_shndx is SHN_UNDEF: as if it were a reference
  *     added             the object, of which the host loader has read nothing yet, gets larger tables
  *                       (elf/extend.c), in memory of their own
  *
- * What was bound when the object was linked (static functions, -Bsymbolic, protected symbols) asks nobody.
- * All edits of a pass are made, or none.
+ * References that were bound when the object was linked (static functions, -Bsymbolic, protected symbols)
+ * do not change.  All edits of a pass are made, or none.
  */
 #include "rimf/image/private.h"
 
@@ -35,7 +34,7 @@ static int refuse(struct mvld_image *image, int error, const struct mvld_symbol 
     return rimf_fail(image, error, "%s: the symbol %s: %s", symbol->object->name, symbol->name, why);
 }
 
-/* It has a name and an object, and this is the stage to change it in: 0, or negative errno with a sentence. */
+/* Whether it has a name and an object, and this is the right stage: 0, or negative errno with a sentence. */
 static int may_change(struct mvld_image *image, const struct mvld_symbol *symbol)
 {
     int known = symbol && symbol->name && rimf_is_object(symbol->object);
@@ -119,7 +118,7 @@ int rimf_symbol_hide(struct mvld_image *image, const struct mvld_symbol *symbol)
 
 /* ---- adding ------------------------------------------------------------------------------- */
 
-/* Its tables are larger already, have room, and stay where they are. */
+/* Its tables are already larger, have spare space, and are not moved. */
 static int is_in_place(const struct rimf_object *object)
 {
     return object->room && object->view.extended.end;
@@ -162,7 +161,7 @@ int rimf_symbol_add(const struct mvld_context *ctx, const struct mvld_symbol *sy
     why = unfit(ctx, symbol);
     if (why)
         return refuse(image, EINVAL, symbol, why);
-    for (more = object->more; more && !rimf_streq(more->name, symbol->name); more = more->next)
+    for (more = object->added.more; more && !rimf_streq(more->name, symbol->name); more = more->next)
         n++;
     if (more || elf_symbol_find(&object->view, &of))
         return refuse(image, EEXIST, symbol, "the object defines it");
@@ -174,13 +173,13 @@ int rimf_symbol_add(const struct mvld_context *ctx, const struct mvld_symbol *sy
     more->symbol = (Elf64_Sym){.st_info = ELF64_ST_INFO(symbol->binding, symbol->type), .st_shndx = SHN_ADDED,
                                .st_value = symbol->address - object->view.bias, .st_size = symbol->size};
     memcpy(more->name, symbol->name, size);
-    more->next = object->more;
-    object->more = more;
+    more->next = object->added.more;
+    object->added.more = more;
     if (is_in_place(object) ? elf_append_fits(&object->view, more)
                             : elf_extend_size(&object->view, more, object->room) != 0 &&
                                   elf_holds(&object->view, (uintptr_t)object->view.dynamic, 1, PROT_READ))
         return 0;
-    object->more = more->next;
+    object->added.more = more->next;
     rimf_heap_release(&image->heap, more);
     return refuse(image, ENOTSUP, symbol, "the object has no tables that could grow (DT_GNU_HASH), or no more room");
 }
@@ -193,15 +192,16 @@ static int protect(struct mvld_image *image, const struct rimf_object *object, c
                ? rimf_fail(image, EACCES, "%s: its tables of symbols may not be written", object->public.name) : 0;
 }
 
-/* Something is added, or it is mapped now, and gets room for what is added later. */
+/* Whether its tables must grow: for added symbols, or, if it is mapped now, for later ones. */
 static int grows(const struct mvld_image *image, const struct rimf_object *object)
 {
-    return object->more || (object->room && object->born == image->updates && !object->view.extended.end &&
+    return object->added.more || (object->room && object->born == image->updates && !object->view.extended.end &&
                             elf_extend_size(&object->view, NULL, object->room) &&
                             elf_holds(&object->view, (uintptr_t)object->view.dynamic, 1, PROT_READ));
 }
 
-/* Memory for larger tables of the object, whose dynamic section can be written then; or those that it has can. */
+/* Allocates larger tables of the object and makes its dynamic section writable; or makes its present tables
+ * writable. */
 static int extend_open(struct mvld_image *image, struct rimf_object *object)
 {
     struct mvld_segment *now = &object->view.extended;
@@ -210,39 +210,38 @@ static int extend_open(struct mvld_image *image, struct rimf_object *object)
     if (is_in_place(object)) {
         if (sys_mprotect(image->sys, now->start, now->end - now->start, PROT_READ | PROT_WRITE))
             return rimf_fail(image, EACCES, "%s: its tables of symbols may not be written", object->public.name);
-        object->extended = now->start;
+        object->added.tables = now->start;
         return 0;
     }
-    at = sys_mmap(image->sys, 0, elf_extend_size(&object->view, object->more, object->room), PROT_READ | PROT_WRITE,
-                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
+    at = sys_mmap(image->sys, 0, elf_extend_size(&object->view, object->added.more, object->room),
+                  PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (sys_failed(at))
         return rimf_fail(image, ENOMEM, "%s: there is no memory for its symbols", object->public.name);
-    object->extended = (uintptr_t)at;
+    object->added.tables = (uintptr_t)at;
     return protect(image, object, object->view.dynamic, object->view.n_dynamic * sizeof(Elf64_Dyn), 1);
 }
 
 static void extend(struct mvld_image *image, struct rimf_object *object, int failed)
 {
     int in_place = is_in_place(object);
-    size_t size = !object->extended ? 0 : in_place ? object->view.extended.end - object->view.extended.start
-                                                   : elf_extend_size(&object->view, object->more, object->room);
+    size_t size = !object->added.tables ? 0 : in_place ? object->view.extended.end - object->view.extended.start
+                                                   : elf_extend_size(&object->view, object->added.more, object->room);
 
-    if (object->extended && failed && !in_place)
-        sys_munmap(image->sys, object->extended, size);
-    if (object->extended && !failed && in_place)
-        elf_append(&object->view, object->more);
-    else if (object->extended && !failed)
-        elf_extend(&object->view, object->more, object->room, object->extended, size);
-    if (object->extended && (!failed || in_place))
-        sys_mprotect(image->sys, object->extended, size, PROT_READ);
-    if (object->extended && !in_place)
+    if (object->added.tables && failed && !in_place)
+        sys_munmap(image->sys, object->added.tables, size);
+    if (object->added.tables && !failed && in_place)
+        elf_append(&object->view, object->added.more);
+    else if (object->added.tables && !failed)
+        elf_extend(&object->view, object->added.more, object->room, object->added.tables, size);
+    if (object->added.tables && (!failed || in_place))
+        sys_mprotect(image->sys, object->added.tables, size, PROT_READ);
+    if (object->added.tables && !in_place)
         protect(image, object, object->view.dynamic, object->view.n_dynamic * sizeof(Elf64_Dyn), 0);
-    object->extended = 0;
-    while (object->more) {
-        struct elf_more *more = object->more;
+    object->added.tables = 0;
+    while (object->added.more) {
+        struct elf_more *more = object->added.more;
 
-        object->more = more->next;
+        object->added.more = more->next;
         rimf_heap_release(&image->heap, more);
     }
 }
@@ -258,7 +257,7 @@ static void drop(struct mvld_image *image)
     }
 }
 
-/* First what may fail; then it is written, entries before tables that take them over. */
+/* First the steps that may fail; then writes, entries before the tables that copy them. */
 int rimf_image_realise_symbols(struct mvld_image *image, const struct mvld_context *ctx, int failed)
 {
     const struct rimf_table *table = rimf_table_enter(image);

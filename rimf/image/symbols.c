@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/image/symbols.c: symbols, answered from the objects' own tables.
+ * rimf/image/symbols.c: looks symbols up in the objects' own tables.
  *
- * The image does not know the scopes of the host loader; it knows the objects in
- * the order of the link map.  What was there at start-up is the global scope.  An
- * object that came by dlopen sees that first and then its own dependencies, or
- * everything that was opened RTLD_GLOBAL: which of the later objects these are
- * cannot be told from outside.  So a reference is bound to a later object only
- * when no other later one defines the name.
+ * The image does not know the scopes of the host loader; it knows the objects in the order of the link map.
+ * The objects of the start are the global scope.  An object of dlopen sees that first and then its own
+ * dependencies, or everything that was opened RTLD_GLOBAL: which of the later objects these are is not
+ * visible from outside.  So a reference is bound to a later object only if no other later one defines the
+ * name.
  *
- * A definition is meant, always: where the host loader would give the PLT entry of an
- * executable at a fixed address for the address of a function, this gives the function.
+ * The result is always a definition: where the host loader would give the PLT entry of an executable at a
+ * fixed address as a function's address, this gives the function.
  *
- * Limits: STB_GNU_UNIQUE symbols are found in scope order (the host loader keeps
- * the one that was used first); dlmopen's namespaces are not in the image.
+ * Limits: STB_GNU_UNIQUE symbols are found in scope order (the host loader uses the first one that was
+ * bound); dlmopen's namespaces are not in the image.
  */
 #include "rimf/image/private.h"
 
@@ -30,8 +29,8 @@ static const char *version_of(const struct elf_view *view, size_t index)
     return elf_version_name(view, entry & ELF_VERSION_INDEX);
 }
 
-/* The version only for who asks by name, as dlsym and dlvsym do: who follows a reference knows which he
- * asked for, and it is found by walking a chain. */
+/* The version only for look-ups by name, like dlsym's and dlvsym's: the caller of a reference's look-up
+ * knows it, and finding it walks a chain. */
 static int describe(const struct rimf_object *object, size_t index, int version, struct mvld_symbol *out)
 {
     Elf64_Sym symbol;
@@ -149,7 +148,7 @@ static int bind(const struct rimf_table *table, const struct rimf_object *from,
     return find_nth(table, 0, of, &second, &other) ? 0 : -EAGAIN;
 }
 
-/* What reference `index` of the object asks for.  0; -ENOENT: it is none. */
+/* The name that reference `index` of the object needs.  0; -ENOENT: not a reference. */
 static int reference(const struct elf_view *view, size_t index, struct elf_name *of)
 {
     const char *name, *version = NULL;

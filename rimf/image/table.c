@@ -2,8 +2,8 @@
  *
  * rimf/image/table.c: all objects, in the order of the link map and by address.
  *
- * The index by address holds segments, not objects: an object may leave a hole
- * between two segments, and another one may lie there.
+ * The index by address has segments, not objects: an object may have a hole between two segments, with
+ * another one in it.
  */
 #include "rimf/image/private.h"
 
@@ -15,7 +15,7 @@ const struct rimf_table *rimf_table_enter(const struct mvld_image *image)
     static const struct rimf_table nothing;
     struct mvld_image *counted = (struct mvld_image *)image;
 
-    if (!image) /* a pass asked */
+    if (!image) /* called by a pass */
         return &nothing;
     __atomic_add_fetch(&counted->readers, 1, __ATOMIC_SEQ_CST);
     return __atomic_load_n(&counted->table, __ATOMIC_SEQ_CST);
@@ -88,7 +88,7 @@ const struct mvld_object *const *rimf_image_objects(const struct mvld_image *ima
     const struct mvld_object *const *objects = (const struct mvld_object *const *)table->objects;
 
     *n = table->n_objects;
-    rimf_table_leave(image); /* who updates it is who asks */
+    rimf_table_leave(image); /* the updater itself reads */
     return objects;
 }
 
@@ -99,7 +99,7 @@ void rimf_table_publish(struct mvld_image *image, struct rimf_table *table)
     __atomic_store_n(&image->table, table, __ATOMIC_SEQ_CST);
     old->next_retired = image->retired;
     image->retired = old;
-    /* A reader that comes from now on finds the new table. */
+    /* Later readers find the new table. */
     if (__atomic_load_n(&image->readers, __ATOMIC_SEQ_CST))
         return;
     while (image->retired) {

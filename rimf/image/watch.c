@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/image/watch.c: what passes say of their changes (depends), for an image that
- * will be stored: which objects they changed, which words they relied on.
+ * rimf/image/watch.c: for an image that will be stored: which objects passes changed, and which words they
+ * relied on (depends).
  *
- * What is stored holds distances, so an object whose distance to the others is not the
- * same each time is told to the passes (MVLD_OBJECT_UNPLACED) and stays out of it: one at a
- * fixed address, because the arena of the libraries is drawn anew, the vDSO, and what the
- * loader knows of (rimf_image_set_unplaced).
+ * The stored code contains distances.  So an object whose distance to the others varies is marked for
+ * passes (MVLD_OBJECT_UNPLACED) and not stored: one at a fixed address, because the arena of the libraries
+ * is random, the vDSO, and those that the loader knows of (rimf_image_set_unplaced).
  */
 #include "rimf/image/private.h"
 
@@ -122,9 +121,9 @@ int rimf_depends(struct mvld_image *image, const struct mvld_object *object, uin
         return -EINVAL;
     if (object->flags & MVLD_OBJECT_UNPLACED)
         return -ENOTSUP;
-    ((struct rimf_object *)object)->changed = 1;
+    ((struct rimf_object *)object)->code.changed = 1;
     error = word ? rimf_watch_word(image, word) : 0;
-    return word && !error && image->n_start ? note_owner(image, object) : error;
+    return word && !error && image->start.n ? note_owner(image, object) : error;
 }
 
 size_t rimf_watch_sort(uintptr_t *a, size_t n)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/moved/batch.c: the code that was declared moves, all of it or none, in the order that
- * moved/moved.h gives.
+ * rimf/moved/batch.c: moves the declared code, all of it or none, in the order of moved/moved.h.
  */
 #include "rimf/moved/moved.h"
 
@@ -12,21 +11,21 @@
 #include <errno.h>    /* numbers only */
 #include <sys/mman.h> /* numbers only */
 
-/* A batch on its way. */
+/* A batch while it is made. */
 struct making {
     struct mvld_image *image;
     struct moved_code *moved;
     struct rimf_moved_report *report;
     size_t first;                 /* in the list */
-    size_t frames_size, n_new;    /* of all: bytes of frames, how many these are */
+    size_t frames_size, n_new;    /* of all: bytes of frames, number of new entries */
     uintptr_t code, code_end;     /* new pages */
-    uintptr_t frames, frames_end; /* new pages; `table` bytes before them change too */
+    uintptr_t frames, frames_end; /* new pages; the `table` bytes before them change, too */
     uintptr_t next_frames;        /* in these */
     size_t n_frames;              /* in the table before */
     size_t table_before, table;   /* its pages, in bytes */
 };
 
-/* The object of the list's i-th fragment, with that at hand. */
+/* The object of the list's i-th fragment, with that selected. */
 static struct moving moving_of(const struct making *m, size_t i)
 {
     const struct moved_fragment *fragment = &m->moved->list[i];
@@ -43,7 +42,7 @@ static struct moving moving_of(const struct making *m, size_t i)
     };
 }
 
-/* Of all objects, with their first fragments at hand, until one fails. */
+/* Visits all objects, with their first fragments selected, until one fails. */
 static int each_object(struct making *m, int (*visit)(struct making *, struct moving *))
 {
     int error = 0;
@@ -63,7 +62,7 @@ static int failed(const struct moving *c, int error)
     return rimf_fail(c->image, -error, "%s: its code cannot be moved: %s", c->object->public.name, c->why);
 }
 
-/* By originals.  0; -EINVAL: one overlaps the next one. */
+/* Sorts by originals.  0; -EINVAL: two overlap. */
 static int sort_fragments(const struct moved_code *moved, struct rimf_object *object)
 {
     const struct moved_fragment *last = NULL;
@@ -79,13 +78,13 @@ static int sort_fragments(const struct moved_code *moved, struct rimf_object *ob
     return 0;
 }
 
-/* How much there is of everything.  Its analysis stays open until all is done. */
+/* Measures everything.  The analysis stays open until all is done. */
 static int measure(struct making *m, struct moving *c)
 {
     int error = c->analysis ? sort_fragments(m->moved, c->object) : -ENODATA;
 
     c->why = c->analysis ? "two fragments of it overlap" : "its analysis is gone";
-    if (c->object->patched) {
+    if (c->object->code.patched) {
         c->why = "the pass changed it after it had said that it moves";
         error = -ENOTSUP;
     }
@@ -96,7 +95,7 @@ static int measure(struct making *m, struct moving *c)
     return 0;
 }
 
-/* Where code up to `code_end` goes, and the frames. */
+/* Finds the addresses for code up to `code_end`, and for the frames. */
 static int find_room(struct making *m, uintptr_t code_end)
 {
     struct moved_code *moved = m->moved;
@@ -108,7 +107,7 @@ static int find_room(struct making *m, uintptr_t code_end)
     m->n_frames = moved->n_frames;
     m->table_before = m->n_frames ? moved_frames_searched(m->n_frames) : 0;
     m->table = moved_frames_searched(m->n_frames + m->n_new);
-    /* With what a pass left before the first of them: code is one fragment, without holes. */
+    /* With a pass's gap before the first of them: code is one fragment, without holes. */
     m->code = moved->code_end;
     m->code_end = code_end;
     m->frames = moved->frames_end == moved->region.frames
@@ -121,8 +120,7 @@ static int find_room(struct making *m, uintptr_t code_end)
     return 0;
 }
 
-/* Of the table, what was not there is mapped; what was there becomes writable while
- * others may read it. */
+/* Maps the new pages of the table, and makes old ones writable while others may read them. */
 static long open_table(const struct making *m)
 {
     uintptr_t start = m->moved->region.frames;
@@ -158,8 +156,8 @@ static int close_pages(const struct making *m)
                              : 0;
 }
 
-/* The table gets its new length.  Unwinders of other threads that read it have pages under
- * them from here on for good: so this is the last step, behind which nothing fails. */
+/* Sets the table's new length.  Unwinders of other threads may read the new pages from now on: so this is the
+ * last step, after which nothing fails. */
 static void publish_frames(const struct making *m)
 {
     moved_frames_publish(m->moved);
@@ -168,8 +166,8 @@ static void publish_frames(const struct making *m)
                  "the unwind tables of moved code stay writable");
 }
 
-/* Nothing entered the new pages, and nobody looked for them.  What is mapped instead is
- * code that cannot be touched, and frames that read as zeros. */
+/* No thread has used the new pages.  They are replaced by code that is not accessible, and frames that read
+ * as zeros. */
 static void take_away(const struct making *m)
 {
     struct moved_code *moved = m->moved;
@@ -182,14 +180,14 @@ static void take_away(const struct making *m)
     sys_mprotect(m->image->sys, table, m->table_before, PROT_READ);
 }
 
-/* Where frames begin: behind what stands before the region, when they are the first. */
+/* The start of frames: behind the data before the region, if they are the first. */
 static uintptr_t begin_frames(const struct making *m)
 {
     return m->n_frames ? m->frames
                        : moved_frames_described(m->moved, m->image->described, m->image->n_described, m->frames);
 }
 
-/* Code and frames of an object. */
+/* Makes code and frames of an object. */
 static int fill_object(struct making *m, struct moving *c)
 {
     int error;
@@ -206,7 +204,7 @@ static int fill_object(struct making *m, struct moving *c)
     return 0;
 }
 
-/* Of all fragments, in their order, what unwinders search. */
+/* Makes the table that unwinders search, of all fragments in order. */
 static int fill_table(struct making *m)
 {
     for (size_t i = m->first; i < m->moved->n_planned; i++) {
@@ -236,19 +234,19 @@ static int install_hooks(struct making *m)
 {
     const char *why = "the C library does not know of moved code";
 
-    if (m->image->caller_hooks && !m->image->caller_hooks(m->image->caller_cookie, &why))
+    if (m->image->feeder.caller_hooks && !m->image->feeder.caller_hooks(m->image->feeder.caller_cookie, &why))
         return 0;
     return rimf_fail(m->image, ENOTSUP, "code cannot be moved: %s", why);
 }
 
-/* In the originals operands lead to moved code. */
+/* Changes operands of originals to moved code. */
 static int lead_operands(struct making *m, struct moving *c)
 {
     (void)m;
     return move_operands(c, 0);
 }
 
-/* As many as can be.  Where none was led elsewhere yet, none is led back. */
+/* Changes back as many as possible.  If none was changed yet, none is changed back. */
 static int lead_back(struct making *m, struct moving *c)
 {
     (void)m;
@@ -256,7 +254,7 @@ static int lead_back(struct making *m, struct moving *c)
     return 0;
 }
 
-/* Of all objects, or of none. */
+/* For all objects, or none. */
 static int lead_all(struct making *m)
 {
     int error = each_object(m, lead_operands);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/moved/calls.c: where calls of moved code lead that go, or went, through slots (moved/moved.h).
+ * rimf/moved/calls.c: the targets of moved code's calls that go, or went, through slots (moved/moved.h).
  *
- * What passes want of a call it becomes here, as in code that does not move (emit/calls.h).  It leads to the moved
- * code of the function, if there is one; what nobody wants elsewhere leads where it led.
+ * The wanted targets are written here, as in code that does not move (emit/calls.h).  A call is bound to the
+ * moved code of the function, if any; an unedited call keeps its target.
  */
 #include "rimf/moved/moved.h"
 
@@ -13,9 +13,9 @@
 
 #include <errno.h> /* numbers only */
 
-#define AHEAD 8u /* code that just moved lies in distant caches */
+#define AHEAD 8u /* code that just moved is in distant caches */
 
-/* What code that moves leads to. */
+/* The target in moved code. */
 static uintptr_t lead(const struct emit_calls *e, uintptr_t target)
 {
     uintptr_t moved = rimf_moved_to(e->image, target);
@@ -23,7 +23,7 @@ static uintptr_t lead(const struct emit_calls *e, uintptr_t target)
     return moved ? moved : target;
 }
 
-/* Who goes through a slot reads it where it lies; an instruction that stands for a call leads nowhere. */
+/* A call through a slot reads it at its address; an instruction that replaces a call has no target. */
 static int lead_on(struct moving *c, uint8_t *at, const struct site *site)
 {
     uintptr_t next = (uintptr_t)at + site->length, moved;
@@ -57,7 +57,7 @@ static int move_call(struct moving *c, struct emit_calls *e, const struct analys
     return 0;
 }
 
-/* Calls are listed of units that stay, too. */
+/* Calls of units that stay are listed, too. */
 int move_calls(struct moving *c)
 {
     const struct analysis *s = c->analysis;
@@ -69,7 +69,7 @@ int move_calls(struct moving *c)
         return error;
     error = 0;
     for (size_t i = 0; i < s->n_calls && !error; i++) {
-        if (i + AHEAD < s->n_calls) /* a guess where there are fragments */
+        if (i + AHEAD < s->n_calls) /* a guess if there are fragments */
             __builtin_prefetch((const void *)(c->bias + s->calls[i + AHEAD].address +
                                               (uintptr_t)c->distance), 1);
         error = move_call(c, &e, &s->calls[i]);

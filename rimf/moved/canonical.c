@@ -1,35 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/moved/canonical.c: which functions have the address that they moved to for their canonical one,
- * as the psABI calls the address by which all objects know a function (moved/moved.h), and when
- * that becomes true.
- *
- * It is decided before the first byte of a batch moves, because operands of moved code lead
- * accordingly:
- *
- *     canonical_plan      no code of the objects has run; what holds addresses can be
- *                             read, and is writable now (RELRO is opened)
- *     …                       moved code, caller hooks, operands of originals
- *     canonical_end       all slots are written, of all objects that hold any, or after a failure none;
- *                             RELRO is closed
- *
- * From a snapshot it comes as it was decided when that was made (store/apply_moved.c), and so do
- * the words (store/apply_pointers.c).
- *
- * The canonical address is the original when its object's analysis says so (analysis/analysis.h, FIXED_CODE),
- * and when something holds that for good (moved/fixed.c).
+ * rimf/moved/canonical.c: the canonical address of a function (the psABI's word for the address that all
+ * objects use for it). moved/pointers.c decides which functions have their moved code as the canonical
+ * address; some originals run, whoever calls them.
  */
 #include "rimf/moved/moved.h"
 
 #include "rimf/base/base.h"
 #include "rimf/image/private.h"
-#include "mvld/descriptor.h"
 
-#include <errno.h> /* numbers only */
-
-/* ---- the function ------------------------------------------------------------------ */
-
-static int keeps_address(const struct moved_fragment *fragment, uintptr_t offset)
+int canonical_stays(const struct moved_fragment *fragment, uintptr_t offset)
 {
     size_t begun = RIMF_BISECT(i, fragment->n_fixed, fragment->fixed[i].start <= offset);
 
@@ -42,7 +22,7 @@ uintptr_t canonical_address(const struct moved_fragment *fragment, uintptr_t ori
 
     return fragment->is_canonical && offset < fragment->code &&
                    __atomic_load_n(&fragment->size, __ATOMIC_RELAXED) &&
-                   !keeps_address(fragment, offset)
+                   !canonical_stays(fragment, offset)
                ? fragment->at + offset
                : original;
 }
@@ -66,243 +46,36 @@ uintptr_t rimf_canonical_address(const struct mvld_image *image, uintptr_t origi
     return fragment ? canonical_address(fragment, original) : original;
 }
 
-/* ---- the plan of one fragment ------------------------------------------------------------------ */
-
-/* Sorted.  Without room, counts. */
-static void add_fixed(struct moved_fragment *fragment, uint32_t start, uint32_t size)
+uintptr_t moved_word(const struct mvld_image *image, uintptr_t word)
 {
-    size_t at = fragment->n_fixed++;
+    uintptr_t value;
 
-    for (; fragment->fixed && at && fragment->fixed[at - 1].start > start; at--)
-        fragment->fixed[at] = fragment->fixed[at - 1];
-    if (fragment->fixed)
-        fragment->fixed[at] = (struct analysis_fixed){start, size};
+    memcpy(&value, (const void *)word, sizeof value);
+    return rimf_unmoved(image, value);
 }
 
-static void take_fixed(struct moved_fragment *fragment, const struct analysis *s, uintptr_t bias)
+/* ---- functions whose originals run --------------------------------------------------- */
+
+_Static_assert(sizeof((struct mvld_image *)0)->kept / sizeof(((struct mvld_image *)0)->kept[0]) == RIMF_KEPT_ORIGINALS,
+               "a place for each number");
+
+int rimf_is_kept_original(const struct mvld_image *image, uintptr_t function)
 {
-    uint64_t first = fragment->original - bias, end = first + fragment->code;
-    size_t i = RIMF_BISECT(k, s->n_fixed, (uint64_t)s->fixed[k].start + s->fixed[k].size <= first);
-
-    for (; i < s->n_fixed && s->fixed[i].start < end; i++) {
-        uint64_t from = s->fixed[i].start, to = from + s->fixed[i].size;
-
-        from = from < first ? first : from;
-        to = to > end ? end : to;
-        if (from < to)
-            add_fixed(fragment, (uint32_t)(from - first), (uint32_t)(to - from));
-    }
-}
-
-static void take_addresses(struct moved_fragment *fragment, const struct analysis *s, uintptr_t bias,
-                           const struct fixed_addresses *fixed)
-{
-    for (size_t i = rimf_words_first(fixed->at, fixed->n, fragment->original);
-         i < fixed->n && fixed->at[i] - fragment->original < fragment->code; i++) {
-        const struct analysis_unit *unit = analysis_unit_at(s, (uint32_t)(fixed->at[i] - bias));
-        uint32_t start = unit ? (uint32_t)(bias + unit->start - fragment->original) : 0;
-
-        if (unit && !(fragment->fixed && keeps_address(fragment, start)))
-            add_fixed(fragment, start, unit->size);
-    }
-}
-
-static void take_all(struct moved_fragment *fragment, const struct analysis *s, uintptr_t bias,
-                     const struct fixed_addresses *fixed)
-{
-    fragment->n_fixed = 0;
-    take_fixed(fragment, s, bias);
-    take_addresses(fragment, s, bias, fixed);
-}
-
-static int is_all_fixed(const struct analysis *s)
-{
-    for (size_t i = 0; i < s->n_segments; i++)
-        if (i >= s->n_fixed || s->fixed[i].start != s->segments[i].start ||
-            s->fixed[i].size < s->segments[i].size)
-            return 0;
-    return 1;
-}
-
-/* Why canonical addresses of the object's code stay the originals, or NULL. */
-static const char *stays(const struct rimf_object *object, const struct analysis *s,
-                         const char *why)
-{
-    int noted;
-
-    if (!s)
-        return why;
-    if (!s->fixed)
-        return "its analysis does not say whose addresses stay";
-    if (is_all_fixed(s))
-        return "it computes with addresses of its code, or asks whose they are";
-    noted = elf_note_each(&object->view, MULTIVERSE_NOTE_NAME, MULTIVERSE_NOTE_TABLES, NULL, NULL);
-    return noted > 0   ? "multiverse knows its functions by their addresses"
-           : noted < 0 ? "its notes do not say whether multiverse knows its functions by their addresses"
-                       : NULL;
-}
-
-/* Of the list's index-th.  0, or -ENOMEM. */
-static int plan(struct mvld_image *image, size_t index, const struct fixed_addresses *fixed)
-{
-    struct moved_fragment *fragment = &image->moved->list[index];
-    struct rimf_object *object = (struct rimf_object *)fragment->object;
-    uintptr_t bias = object->view.bias;
-    const char *why;
-    const struct analysis *s = rimf_analysis_whole(image, object, &why);
-
-    why = stays(object, s, why);
-    if (why) {
-        if (moved_is_first(image->moved, index))
-            rimf_log(image->log, MVLD_LOG_PASSES, "%s: its addresses stay: %s",
-                     object->public.name, why);
-        return 0;
-    }
-    take_all(fragment, s, bias, fixed);
-    if (fragment->n_fixed) {
-        fragment->fixed = rimf_heap_alloc(&image->heap, fragment->n_fixed * sizeof *fragment->fixed);
-        if (!fragment->fixed)
-            return -ENOMEM;
-        take_all(fragment, s, bias, fixed);
-    }
-    fragment->is_canonical = 1;
-    return 0;
-}
-
-static void forget_plans(struct mvld_image *image)
-{
-    struct moved_code *moved = image->moved;
-
-    for (size_t i = moved->n; i < moved->n_planned; i++) {
-        struct moved_fragment *fragment = &moved->list[i];
-
-        rimf_heap_release(&image->heap, fragment->fixed);
-        fragment->fixed = NULL;
-        fragment->n_fixed = 0;
-        fragment->is_canonical = 0;
-    }
-}
-
-/* The words of one whose code is to move were led to where they stay. */
-static int is_finished(const struct moved_code *moved)
-{
-    for (size_t i = moved->n; i < moved->n_planned; i++)
-        if (moved->list[i].object->finished)
+    for (size_t i = 0; i < RIMF_KEPT_ORIGINALS; i++)
+        if (image->kept[i].at == function)
             return 1;
     return 0;
 }
 
-/* Why all addresses stay the originals, or NULL. */
-static const char *stay(const struct mvld_image *image, const struct rimf_table *table)
+void rimf_image_keep_original(struct mvld_image *image, unsigned number, uintptr_t function,
+                          size_t size)
 {
-    if (image->entered && is_finished(image->moved))
-        return "what came with them is from a snapshot";
-    if (image->entered)
-        return image->unentered ? NULL : "constructors may have run";
-    for (size_t i = 0; i < table->n_objects; i++)
-        if (table->objects[i]->public.flags & MVLD_OBJECT_OPAQUE &&
-            !(table->objects[i]->public.flags & (MVLD_OBJECT_VDSO | MVLD_OBJECT_LOADER)))
-            return "what an object holds cannot be read";
-    return moved_slots_copied(image, table, NULL, NULL) < 0
-               ? "a variable that was copied to the executable is not found"
-               : NULL;
+    image->kept[number].at = function;
+    image->kept[number].size = size;
 }
 
-static const char *plan_all(struct mvld_image *image, const struct rimf_table *table)
+uintptr_t rimf_image_kept_original(const struct mvld_image *image, unsigned number, size_t *size)
 {
-    struct moved_code *moved = image->moved;
-    struct fixed_addresses fixed;
-    int error = fixed_addresses_find(&fixed, image, table);
-
-    for (size_t i = moved->n; i < moved->n_planned && !error; i++)
-        error = plan(image, i, &fixed);
-    fixed_addresses_release(&fixed, image);
-    return error ? "memory is short" : NULL;
-}
-
-/* ---- a batch ---------------------------------------------------------------------------------- */
-
-/* NULL, or a sentence, and nothing is open. */
-static const char *open_words(struct mvld_image *image, const struct rimf_table *table,
-                              struct moved_writing **writing)
-{
-    const char *why;
-
-    *writing = moved_slots_prepare(image, table);
-    why = *writing ? moved_relro_open(image, table) : "memory is short";
-    if (!why)
-        return NULL;
-    rimf_heap_release(&image->heap, *writing);
-    *writing = NULL;
-    return why;
-}
-
-struct moved_writing *canonical_plan(struct mvld_image *image)
-{
-    const struct rimf_table *table = rimf_table_enter(image);
-    const char *why = stay(image, table);
-    struct moved_writing *writing = NULL;
-
-    if (!why)
-        why = plan_all(image, table);
-    if (!why)
-        why = open_words(image, table, &writing);
-    rimf_table_leave(image);
-    if (!why)
-        return writing;
-    forget_plans(image);
-    rimf_log(image->log, MVLD_LOG_PASSES, "moved code: all addresses stay: %s", why);
-    return NULL;
-}
-
-static void finish(const struct rimf_table *table)
-{
-    for (size_t i = 0; i < table->n_objects; i++)
-        table->objects[i]->finished = 1;
-}
-
-void canonical_end(struct mvld_image *image, struct moved_writing *writing, int failed)
-{
-    const struct rimf_table *table = rimf_table_enter(image);
-
-    if (writing && !failed) {
-        rimf_log(image->log, MVLD_LOG_PASSES, "moved code: %zu pointers lead to it",
-                 moved_slots_write(writing, table));
-        finish(table);
-    }
-    moved_relro_close(image, table);
-    rimf_table_leave(image);
-    if (failed)
-        forget_plans(image);
-    rimf_heap_release(&image->heap, writing);
-}
-
-/* ---- objects without a batch -------------------------------------------------------------------- */
-
-static int is_all_finished(const struct rimf_table *table)
-{
-    size_t i = 0;
-
-    while (i < table->n_objects && table->objects[i]->finished)
-        i++;
-    return i == table->n_objects;
-}
-
-void rimf_image_finish(struct mvld_image *image)
-{
-    const struct rimf_table *table = rimf_table_enter(image);
-    int write = image->moved && image->moved->n && image->entered && !is_all_finished(table);
-    const char *why = image->unentered ? NULL : "constructors may have run";
-    struct moved_writing *writing = NULL;
-
-    if (write && !why)
-        why = open_words(image, table, &writing);
-    if (writing)
-        canonical_end(image, writing, 0);
-    else
-        finish(table);
-    if (write && why)
-        rimf_log(image->log, MVLD_LOG_PASSES, "moved code: pointers of what came lead to the originals: %s", why);
-    rimf_table_leave(image);
-    image->entered = 1;
+    *size = image->kept[number].size;
+    return image->kept[number].at;
 }

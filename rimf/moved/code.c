@@ -2,9 +2,9 @@
  *
  * rimf/moved/code.c: the bytes of moved code (moved/moved.h).
  *
- * They are those in memory, not those of the file: what earlier passes made of them
- * counts.  What leads to a function that moved is led there (moved/calls.c); everything
- * else goes where it went, at another distance.
+ * They are copied from memory, not from the file, with the changes of earlier passes.  References to a
+ * function that moved are changed to its moved code (moved/calls.c); all others keep their targets, at
+ * another distance.
  */
 #include "rimf/moved/moved.h"
 
@@ -17,37 +17,11 @@
 #include <sys/mman.h> /* numbers only */
 
 #define INT3 0xcc
-#define AHEAD 16u /* what just moved lies in distant caches */
-
-int moving_refuse(struct moving *c, const char *why)
-{
-    c->why = why;
-    return -ENOEXEC;
-}
-
-/* Where the byte moved to; its fragment is at hand then.  NULL: it stays. */
-uint8_t *moving_byte(struct moving *c, uint32_t linked)
-{
-    return moving_at(c, c->bias + linked)
-               ? (uint8_t *)(c->bias + linked + (uintptr_t)c->distance)
-               : NULL;
-}
-
-/* The displacement at `at`, of an instruction that ends at `next`, leads to `target`. */
-int moving_target(struct moving *c, uint8_t *at, uintptr_t next, uintptr_t target)
-{
-    int64_t distance = (int64_t)(target - next);
-    int32_t value = (int32_t)distance;
-
-    if (value != distance)
-        return moving_refuse(c, "something that it uses is farther than 2 GiB from the region");
-    memcpy(at, &value, sizeof value);
-    return 0;
-}
+#define AHEAD 16u /* data that just moved is in distant caches */
 
 /* ---- jump tables -------------------------------------------------------------------- */
 
-/* Behind the code, in their order: where each begins, from the first one. */
+/* Places the tables behind the code, in order: their offsets from the first one. */
 static int place_tables(struct moving *c)
 {
     const struct analysis *s = c->analysis;
@@ -63,7 +37,7 @@ static int place_tables(struct moving *c)
     return 0;
 }
 
-/* Behind the first code that moves; 0: that was left out, and the tables stay. */
+/* The tables' address behind the first code that moves; 0: that was left out, and the tables stay. */
 static uintptr_t tables_of(const struct moving *c)
 {
     const struct moved_fragment *first = &c->image->moved->list[c->object->fragments[0].index];
@@ -71,7 +45,7 @@ static uintptr_t tables_of(const struct moving *c)
     return first->at + first->size > moved_tables_at(first) ? moved_tables_at(first) : 0;
 }
 
-/* Where the table moved to that is at `address`, or 0. */
+/* The new address of the table at `address`, or 0. */
 static uintptr_t table_moved(const struct moving *c, uint32_t address)
 {
     size_t i = analysis_jump_table_from(c->analysis, address);
@@ -81,7 +55,7 @@ static uintptr_t table_moved(const struct moving *c, uint32_t address)
                : 0;
 }
 
-/* Where an entry leads, an original: where that moved to, or 0.  One for what cannot happen leads right
+/* The new address of an entry's target, an original, or 0.  An entry for what cannot happen points just
  * behind a function, perhaps behind a fragment. */
 static uintptr_t entry_moved(struct moving *c, uintptr_t target)
 {
@@ -119,7 +93,7 @@ static int move_tables(struct moving *c)
 
 /* ---- references ----------------------------------------------------------------------- */
 
-/* Of a function, whose original is there. */
+/* The address of a function, whose original exists. */
 static uintptr_t address_taken(struct moving *c, uintptr_t original)
 {
     uintptr_t canonical = moving_canonical(c, original);
@@ -147,7 +121,7 @@ static int move_reference(struct moving *c, const struct analysis_reference *ref
     return moving_target(c, at, next, target);
 }
 
-/* From one fragment into another, or to one that was left out. */
+/* A branch from one fragment into another, or to one that was left out. */
 static int move_branch(struct moving *c, const struct analysis_branch *branch)
 {
     uint8_t *at = moving_byte(c, branch->address);
@@ -163,7 +137,7 @@ static int move_branch(struct moving *c, const struct analysis_branch *branch)
 
 /* ---- all of it --------------------------------------------------------------------------- */
 
-/* Between units there is padding, which may be run through. */
+/* Between units there is padding, which may be executed. */
 static void move_bytes(const struct moving *c, const struct moved_fragment *fragment)
 {
     const struct analysis *s = c->analysis;
@@ -173,7 +147,7 @@ static void move_bytes(const struct moving *c, const struct moved_fragment *frag
     memcpy((void *)fragment->at, (const void *)fragment->original, fragment->code);
     *(uint8_t *)(fragment->at + fragment->code) = INT3;
     if (c->object->n_fragments > 1)
-        i = (size_t)(analysis_unit_at(s, first) - s->units); /* a fragment begins with one */
+        i = (size_t)(analysis_unit_at(s, first) - s->units); /* a fragment begins with a unit */
     for (; i < s->n_units && (s->units[i].start < first ||
                               s->units[i].start - first < fragment->code); i++)
         if (s->units[i].reason != ANALYSIS_PROVEN && s->units[i].start >= first)
@@ -198,11 +172,11 @@ static int correct(struct moving *c)
     return error ? error : move_tables(c);
 }
 
-/* Functions whose originals must run (rimf_image_keep_original). */
+/* Makes moved code a jump to the original, for functions whose originals must run (rimf_image_keep_original). */
 static int jump_back(struct moving *c)
 {
     for (size_t i = 0; i < RIMF_KEPT_ORIGINALS; i++) {
-        uintptr_t original = c->image->kept[i], at;
+        uintptr_t original = c->image->kept[i].at, at;
 
         if (!moving_at(c, original))
             continue;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/moved/debug.c: debuggers hear of moved code, by GDB's JIT interface: a list of ELF files in memory
+ * rimf/moved/debug.c: tells debuggers about moved code, by GDB's JIT interface: a list of ELF files in memory
  * (symfile.h).
  *
  *     names ready         each object's analysis has its symbol table: a file for each, of which only
@@ -8,9 +8,10 @@
  *                         behind it, and never touched unless somebody looks.
  *     else                one file for all objects of the batch, made here
  *
- *     concat_frames:   table →      ← heads | symbols, names | symbols, names | .eh_frame of moved code →
+ *     frames:          table →      ← heads | symbols, names | symbols, names | .eh_frame of moved code →
  *
- * Ready are those of objects in one fragment.  What has no room is without names.
+ * Names are ready for objects in one fragment, if no pass has such names: it may be looking up functions, and
+ * meanwhile need what earlier passes want.  Code without space for its names has none.
  */
 #include "rimf/moved/symfile.h"
 
@@ -32,8 +33,8 @@ struct jit_descriptor {
     struct jit_entry *at_hand, *first;
 };
 
-/* A debugger that attaches walks the list; one that is there already has a breakpoint in a
- * function that we call after each change. */
+/* A debugger that attaches walks the list; an attached one has a breakpoint in a function that we call after
+ * each change. */
 struct debugger {
     struct mvld_image *image;
     struct jit_descriptor *descriptor;
@@ -53,8 +54,8 @@ static void announce(const struct debugger *d, struct jit_entry *entry, uintptr_
     d->changed();
 }
 
-/* How low files may begin.  A half stays for the table that unwinders search: code may be without
- * names, but not without that. */
+/* The lowest address of files.  Half of the space is reserved for the table that unwinders search: code can
+ * do without names, but not without that. */
 static uintptr_t lowest(const struct moved_code *moved)
 {
     size_t table = moved_frames_searched(moved->n_frames);
@@ -68,7 +69,7 @@ static int no_memory(struct mvld_image *image)
     return rimf_fail(image, ENOMEM, "there is no memory for the names of moved code");
 }
 
-/* Memory from there to the files before.  0, or negative errno. */
+/* Opens memory from there to the earlier files.  0, or negative errno. */
 static int open_room(struct mvld_image *image, uintptr_t at, uintptr_t end)
 {
     long error = moved_pages_small(image, at, end, PROT_READ | PROT_WRITE);
@@ -81,9 +82,9 @@ static int no_room(struct mvld_image *image)
     return rimf_fail(image, ENOSPC, "the region has no room for the names of moved code");
 }
 
-/* ---- ready --------------------------------------------------------------------------- */
+/* ---- tables of the analyses --------------------------------------------------------------------------- */
 
-/* Of the first fragment that has no names yet and those behind it. */
+/* State for the first fragment without names and those after it. */
 struct ready {
     const struct debugger *d;
     struct jit_entry *entries;
@@ -96,7 +97,7 @@ static struct rimf_object *object_at(const struct moved_code *moved, size_t i)
     return moved_is_first(moved, i) ? (struct rimf_object *)moved->list[i].object : NULL;
 }
 
-/* How many objects there are, and bytes of pages; 0: one has no symbols ready. */
+/* The number of objects, and bytes of pages; 0: one has no ready symbols. */
 static size_t count_ready(struct mvld_image *image, size_t *size)
 {
     const struct moved_code *moved = image->moved;
@@ -109,7 +110,7 @@ static size_t count_ready(struct mvld_image *image, size_t *size)
 
         if (!object)
             continue;
-        if (object->n_fragments != 1 || !rimf_analysis_names(image, object, &names))
+        if (object->n_fragments != 1 || object->names_lent || !rimf_analysis_names(image, object, &names))
             return 0;
         *size += names.size;
         n++;
@@ -117,14 +118,14 @@ static size_t count_ready(struct mvld_image *image, size_t *size)
     return n;
 }
 
-/* Its symbols stand at `names` now. */
+/* Its symbols are at `names` now. */
 static void write_head(const struct ready *r, const struct rimf_object *object,
                        const struct analysis_names *names)
 {
     const struct moved_code *moved = r->d->image->moved;
     const struct moved_fragment *fragment = &moved->list[object->moved - 1];
     uintptr_t code = object->view.bias + names->first + (fragment->at - fragment->original);
-    /* With what no object describes, which stands before the first one's. */
+    /* Includes frames that no object describes, which precede the first one's. */
     uintptr_t frames = object->moved - 1 == moved->n_named ? moved->frames_named : object->frames;
 
     symfile_head((void *)r->at, &(struct symfile_parts){
@@ -154,7 +155,7 @@ static void add_ready(struct ready *r, struct rimf_object *object)
     }
     error = SYS6(image->sys, SYS_mremap, names.pages, names.size, names.size,
                  MREMAP_MAYMOVE | MREMAP_FIXED, r->names, 0);
-    if (sys_failed(error)) { /* the place is the region's, whatever is there now */
+    if (sys_failed(error)) { /* the addresses belong to the region, whatever is mapped there now */
         moved_pages_small(image, r->names, r->names + names.size, PROT_READ);
         r->without++;
         return;
@@ -166,7 +167,7 @@ static void add_ready(struct ready *r, struct rimf_object *object)
     r->names += names.size;
 }
 
-/* 1: done, or it failed, with the error in *error; 0: they are not ready. */
+/* 1: done, or failed, with the error in *error; 0: names are not ready. */
 static int report_ready(const struct debugger *d, int *error)
 {
     struct mvld_image *image = d->image;
@@ -242,17 +243,17 @@ static int report_made(const struct debugger *d, const struct rimf_described *fu
     return 0;
 }
 
-/* The library whose memory the region is has the descriptor. */
+/* The library of the region has the descriptor. */
 static int find_descriptor(struct mvld_image *image, struct debugger *d)
 {
     const struct mvld_object *owner = rimf_object_find(image, image->moved->region.code);
     struct mvld_symbol descriptor, changed;
 
-    if (!owner || rimf_symbol_find(owner, "concat_jit", NULL, &descriptor) ||
-        rimf_symbol_find(owner, "concat_jit_changed", NULL, &changed) ||
+    if (!owner || rimf_symbol_find(owner, MOVED_JIT, NULL, &descriptor) ||
+        rimf_symbol_find(owner, MOVED_JIT_CHANGED, NULL, &changed) ||
         !rimf_object_holds(owner, descriptor.address, sizeof *d->descriptor, PROT_READ | PROT_WRITE) ||
         !rimf_object_holds(owner, changed.address, 1, PROT_READ | PROT_EXEC))
-        return rimf_fail(image, ENOENT, "libconcat.so.1 has no descriptor for debuggers");
+        return rimf_fail(image, ENOENT, "the library to which code moves has no descriptor for debuggers");
     d->descriptor = (struct jit_descriptor *)descriptor.address;
     d->changed = (void (*)(void))changed.address;
     return 0;
@@ -267,7 +268,7 @@ int moved_names_debug(struct mvld_image *image, const struct rimf_described *fun
     if (moved->n == moved->n_named && !n)
         return 0;
     error = find_descriptor(image, &d);
-    if (!error && (n || image->filtered || !report_ready(&d, &error))) /* which asks for mremap */
+    if (!error && (n || image->filtered || !report_ready(&d, &error))) /* which uses mremap */
         error = report_made(&d, functions, n);
     if (error)
         return error;

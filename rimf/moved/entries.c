@@ -1,28 +1,27 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/moved/entries.c: originals of functions that can be reached by a pointer begin with a
- * jump to where they moved (moved/moved.h).
+ * rimf/moved/entries.c: writes jumps to moved code at the start of originals that can be reached by a pointer
+ * (moved/moved.h).
  *
  *     [f3 0f 1e fa]  e9 rel32        [endbr64]  jmp moved
  *
- * A JUMP COSTS A PAGE: the original's is written, and private from then on.  Where the function's
- * canonical address is the one that it moved to, hardly anybody comes here any more (moved/moved.h), and who
- * does runs code that is right.  So where the calls of all objects were led past the PLT (image/edits.c), such
- * a function has none.  Else the first call through a slot that is bound lazily leads to the original, and all
- * later ones: then every function that may be entered has its jump; and so in a snapshot, whose pages all
- * processes share.
+ * A JUMP COSTS A PAGE: the original's page is written, and then private.  If the function's canonical address
+ * is the new one, the original is hardly ever called (moved/moved.h), and such a call runs correct code.  So
+ * if the calls of all objects go past the PLT (image/edits.c), such a function has no jump.  Otherwise the
+ * first call through a lazily bound slot, and then all later ones, go to the original: then every function
+ * that may be entered has its jump.  It also has one in a snapshot, whose pages all processes share.
  *
- * Where addresses stay the originals, they are often those of functions that others only know by name, and call:
- * those calls lead to moved code.  At a start it is noted which are held by a word, or taken by an operand;
- * the others need no jump, and who asks dlsym for one of them runs the original.
+ * Functions that keep their original addresses are often known to others only by name, and called: those
+ * calls are bound to moved code.  At a start it is recorded which are held by a word, or taken by an operand;
+ * the others need no jump, and a dlsym of one of them returns an address that runs the original.
  *
- * The five bytes may cut an instruction in two: the analysis says that nobody enters them
- * but at the first (ANALYSIS_HEAD).  A function for which it cannot say so runs where
- * it was mapped when it is called by a pointer, and where it moved to when moved code calls it.
+ * The five bytes may cut an instruction in two: the analysis tells that they are entered only at the first
+ * (ANALYSIS_HEAD).  A function without this proof runs in place when it is called by a pointer, and runs as
+ * moved code when moved code calls it.
  *
- * Nor may anybody stand between two instructions that the jump is written over.  At start
- * nothing runs; what comes by dlopen has not run yet, while other threads run elsewhere
- * (rimf_image_set_unentered).  Where that is not certain, the patch engine refuses.
+ * Nor may a thread stand between two instructions that the jump overwrites.  At a start nothing runs; objects
+ * of dlopen have not run yet, while other threads run elsewhere (rimf_image_set_unentered).  If that is not
+ * certain, the patch engine refuses.
  */
 #include "rimf/moved/moved.h"
 
@@ -39,8 +38,8 @@ struct entries {
     struct moved_words *words;
 };
 
-/* Of a unit, in rimf_object.held. */
-#define HELD 1u  /* a word or an operand holds its address */
+/* For a unit, in rimf_object.held. */
+#define HELD 1u  /* a word or an operand has its address */
 #define NAMED 2u /* a dynamic symbol has it */
 
 static void note(struct mvld_image *image, struct rimf_object *object, uintptr_t original, uint8_t what)
@@ -68,7 +67,7 @@ static void note_named(struct mvld_image *image, struct rimf_object *object)
             note(image, object, object->view.bias + symbol.st_value, NAMED);
 }
 
-/* Most of its code keeps its original address: few functions that do hardly have a jump anyway. */
+/* Most of its code keeps its original address: few functions of such an object have a jump anyway. */
 static int is_mostly_fixed(const struct moved_fragment *fragment)
 {
     size_t original = 0;
@@ -78,7 +77,7 @@ static int is_mostly_fixed(const struct moved_fragment *fragment)
     return !fragment->is_canonical || original > fragment->code / 2;
 }
 
-/* Each object's calls lead to moved code then: its own are there, or they will be changed in place
+/* Then each object's calls are bound to moved code: its code has moved, or its calls will be changed in place
  * (image/edits.c). */
 static int calls_lead_to_moved(struct mvld_image *image)
 {
@@ -98,8 +97,8 @@ static int calls_lead_to_moved(struct mvld_image *image)
     return i == table->n_objects;
 }
 
-/* Of what is there at a start, but for the program's own: what comes later is opened by who will ask
- * dlsym, and main may be known by the code alone that calls it. */
+/* For the objects of a start, except the program's own: later objects are opened by code that will call
+ * dlsym, and main may be known only to the code that calls it. */
 void move_entries_begin(struct mvld_image *image)
 {
     const struct moved_code *moved = image->moved;
@@ -117,7 +116,7 @@ void move_entries_begin(struct mvld_image *image)
     }
 }
 
-/* Where the jump may stand, or 0. */
+/* The address for the jump, or 0. */
 static uintptr_t head(const struct moving *c, const struct analysis_unit *unit)
 {
     uintptr_t start = c->bias + unit->start;
@@ -126,7 +125,7 @@ static uintptr_t head(const struct moving *c, const struct analysis_unit *unit)
     return unit->size - skip >= DISPLACE_JUMP ? start + skip : 0;
 }
 
-/* Where calls lead past the PLT, only what addresses lead to. */
+/* If calls go past the PLT, only functions whose address is held. */
 static int is_worth(const struct moving *c, size_t i)
 {
     uintptr_t unit = c->bias + c->analysis->units[i].start;
@@ -157,7 +156,7 @@ static int add_units(struct entries *e)
             error = moved_words_add(e->words, at, jump, sizeof jump);
         else
             e->report->in_place++;
-        error = error == -EDEADLK ? 0 : error; /* others may run there: they go on doing so */
+        error = error == -EDEADLK ? 0 : error; /* other threads may run there, and continue to */
     }
     if (!error)
         error = moved_words_flush(e->words);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/moved/files.c: the symbol table for linkers (.symtab), which is in files that were not
- * stripped and is not mapped: it names local functions, too.
+ * rimf/moved/files.c: reads the linkers' symbol table (.symtab), which names local functions, too.  It is in
+ * files that were not stripped and is not mapped.
  *
- * It is read from the file that the object was mapped from, and from no other (device, inode,
- * size and time say so), and believed as far as its numbers lie inside the file.
+ * It is read from the file that the object was mapped from, identified by device, inode, size and time.  Its
+ * numbers are checked against the file's size.
  */
 #include "rimf/moved/symfile.h"
 
@@ -16,7 +16,7 @@
 #include <fcntl.h>    /* numbers only */
 #include <sys/stat.h> /* numbers only */
 
-#define TABLE_MAX (64u << 20) /* of either table: what is larger nobody waits for */
+#define TABLE_MAX (64u << 20) /* limit for each table, since reading it delays the start */
 #define SECTIONS_MAX 4096u
 
 struct reading {
@@ -25,7 +25,7 @@ struct reading {
     uint64_t size; /* of the file */
 };
 
-/* Released by the caller; NULL: it is not there, or there is no memory. */
+/* Released by the caller; NULL: not there, or no memory. */
 static void *read_part(const struct reading *r, uint64_t offset, uint64_t size)
 {
     char *part;
@@ -82,7 +82,7 @@ static void read_sections(const struct reading *r, struct file_symbols *out)
 void file_symbols_read(struct mvld_image *image, const struct rimf_object *object,
                        struct file_symbols *out)
 {
-    long fd = object->identified ? sys_openat(image->sys, object->public.name,
+    long fd = object->file.known ? sys_openat(image->sys, object->public.name,
                                               O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0)
                                  : -ENOENT;
     struct stat st;
@@ -93,7 +93,7 @@ void file_symbols_read(struct mvld_image *image, const struct rimf_object *objec
     if (!SYS3(image->sys, SYS_fstat, fd, &st, 0)) {
         struct reading r = {image, (int)fd, (uint64_t)st.st_size};
 
-        if (S_ISREG(st.st_mode) && file_id_is(&object->identity, &st))
+        if (S_ISREG(st.st_mode) && file_id_is(&object->file.id, &st))
             read_sections(&r, out);
     }
     sys_close(image->sys, (int)fd);

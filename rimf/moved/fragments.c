@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/moved/fragments.c: where code of an object may be cut, and which fragment of it has an address
- * (moved/moved.h).
+ * rimf/moved/fragments.c: where code of an object may be cut, and the fragment of an address (moved/moved.h).
  *
- * The analysis says which units hold together (ANALYSIS_JOINED); between others nothing falls
- * through and no branch of one byte leads across, so there the object may be cut.  What is
- * between two fragments is padding, or stays.
+ * The analysis tells which units move together (ANALYSIS_JOINED); between others control does not fall
+ * through and no branch of one byte crosses, so there the object may be cut.  The bytes between two fragments
+ * are padding, or stay.
  *
- * An object lists its fragments as places in the list of all that moved.  They come in the order of
- * the region; they are sorted when it is known which they are (moved/batch.c), and nobody looks for an
- * original before.  A manifest lists them sorted.
+ * An object lists its fragments as indices in the list of all moved fragments, in the order of the region.
+ * They are sorted once they are known (moved/batch.c), before the first look-up.  A manifest has them
+ * sorted.
  */
 #include "rimf/moved/moved.h"
 
@@ -55,7 +54,7 @@ int moved_is_first(const struct moved_code *moved, size_t index)
     return fragment->size && fragment->object->moved == index + 1;
 }
 
-/* In a list, which may be older than the one that is in force. */
+/* In a list, which may be older than the present one. */
 static const struct moved_fragment *find_fragment(const struct moved_fragment *list, const struct rimf_object *object,
                                                   uintptr_t original)
 {
@@ -72,8 +71,8 @@ const struct moved_fragment *moved_fragment_at(const struct moved_code *moved, c
     return find_fragment(moved->list, object, original);
 }
 
-/* One that is being made is no fragment yet, and those of an object that is there for longer do not
- * change; and were sorted when they were made. */
+/* A fragment that is being made does not count yet.  Those of an older object do not change, and are already
+ * sorted. */
 const struct moved_fragment *moved_fragment_made(const struct moved_code *moved,
                                           const struct mvld_object *public, uintptr_t original,
                                           size_t length)
@@ -113,6 +112,32 @@ int moving_at(struct moving *c, uintptr_t original)
 
 /* ---- where to cut ---------------------------------------------------------------------- */
 
+int moving_refuse(struct moving *c, const char *why)
+{
+    c->why = why;
+    return -ENOEXEC;
+}
+
+/* The new address of the byte, in the fragment that is being made.  NULL: the byte does not move. */
+uint8_t *moving_byte(struct moving *c, uint32_t linked)
+{
+    return moving_at(c, c->bias + linked)
+               ? (uint8_t *)(c->bias + linked + (uintptr_t)c->distance)
+               : NULL;
+}
+
+/* The displacement at `at`, of an instruction that ends at `next`, leads to `target`. */
+int moving_target(struct moving *c, uint8_t *at, uintptr_t next, uintptr_t target)
+{
+    int64_t distance = (int64_t)(target - next);
+    int32_t value = (int32_t)distance;
+
+    if (value != distance)
+        return moving_refuse(c, "something that it uses is farther than 2 GiB from the region");
+    memcpy(at, &value, sizeof value);
+    return 0;
+}
+
 /* The first movable unit from `i` on. */
 static size_t movable_from(const struct analysis *s, size_t i)
 {
@@ -121,7 +146,7 @@ static size_t movable_from(const struct analysis *s, size_t i)
     return i;
 }
 
-/* Behind the last unit that moves together with `i`. */
+/* The end of the units that move together with `i`. */
 static size_t joined_end(const struct analysis *s, size_t i)
 {
     while (i < s->n_units && s->units[i].flags & ANALYSIS_JOINED)
@@ -129,7 +154,7 @@ static size_t joined_end(const struct analysis *s, size_t i)
     return i < s->n_units ? i + 1 : i;
 }
 
-/* Units first to end - 1, as linked, but for those behind the last that moves. */
+/* Units first to end - 1, as linked, except those behind the last that moves. */
 static struct mvld_fragment fragment_of(const struct analysis *s, size_t first, size_t end)
 {
     const struct analysis_unit *last;
@@ -172,4 +197,21 @@ int moved_is_fragment(const struct analysis *s, uint32_t start, size_t size)
     last = analysis_unit_at(s, start + (uint32_t)size - 1);
     return last && last->start + last->size == start + size && last->reason == ANALYSIS_PROVEN &&
            !(last->flags & ANALYSIS_JOINED);
+}
+
+/* ---- look-up ------------------------------------------------------------------------- */
+
+uintptr_t rimf_moved_to(struct mvld_image *image, uintptr_t original)
+{
+    struct rimf_object *object = (struct rimf_object *)rimf_object_of(rimf_object_find(image, original));
+    const struct moved_fragment *fragment;
+    const struct analysis_unit *unit;
+    const struct analysis *analysis;
+
+    if (!object || !object->moved)
+        return 0;
+    fragment = moved_fragment_at(image->moved, object, original);
+    analysis = fragment ? rimf_analysis_units(image, object) : NULL;
+    unit = analysis ? analysis_unit_at(analysis, (uint32_t)(original - object->view.bias)) : NULL;
+    return unit && unit->reason == ANALYSIS_PROVEN ? fragment->at + (original - fragment->original) : 0;
 }

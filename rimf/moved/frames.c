@@ -2,16 +2,16 @@
  *
  * rimf/moved/frames.c: unwind tables of moved code (moved/moved.h).
  *
- * An .eh_frame says everything by distances from where it is said:
+ * An .eh_frame contains distances from its own addresses:
  *
  *     FDE   length, distance to its CIE, distance to the code, size of the code,
  *           distance to the language's own data (LSDA), instructions
  *     CIE   length, 0, version, augmentation, distance to the personality or to a word
  *           that holds it, instructions
  *
- * So its copy is right once the distances to code lead to where that moved and all others
- * to the originals; where they stand the analysis says.  The language's own data needs no copy: it
- * counts from the start of the function that the FDE names.
+ * So its copy is right once the distances to code are changed to moved code and all others to the originals;
+ * the analysis has their positions.  The LSDA needs no copy: it counts from the start of the function that
+ * the FDE names.
  *
  * The region has one .eh_frame_hdr, the table that unwinders search:
  *
@@ -20,8 +20,7 @@
  *     how many
  *     { code - here, FDE - here } ascending by code
  *
- * It grows at its end, behind what the count says, and the count last: other threads may
- * be searching it.
+ * It grows at its end, behind the count, which is changed last: other threads may be searching it.
  */
 #include "rimf/moved/moved.h"
 
@@ -32,7 +31,7 @@
 #include <errno.h>    /* numbers only */
 #include <sys/mman.h> /* numbers only */
 
-#define SEARCHED_SHARE 4 /* of the frames, so much is room for the table */
+#define SEARCHED_SHARE 4 /* of the frames: space for the table */
 
 struct searched {
     int32_t code, fde;
@@ -77,7 +76,7 @@ int moved_frames_sorted(struct moving *c)
     return 0;
 }
 
-/* A distance, which counts from where it stands, in bytes that came from `distance` before. */
+/* Corrects a distance from its own address, in bytes that were copied over `distance`. */
 static int fix(struct moving *c, const struct analysis_frame_fix *fix, intptr_t distance)
 {
     uintptr_t from = c->bias + fix->address, to = from + (uintptr_t)distance;
@@ -107,8 +106,8 @@ int moved_frames(struct moving *c, uintptr_t to)
 
 /* ---- what no object describes ------------------------------------------------------- */
 
-/* "zR": distances of four bytes; a function begins with the CFA 8 bytes above %rsp and the
- * return address just below it. */
+/* "zR": distances of four bytes; at a function's start the CFA is 8 bytes above %rsp and the return address
+ * just below it. */
 static const uint8_t cie[24] = {20, 0, 0, 0, 0, 0, 0, 0, 1, 'z', 'R', 0, 1, 0x78, 16, 1, 0x1b,
                                 0x0c, 7, 8, 0x90, 1};
 
@@ -116,7 +115,7 @@ struct fde {
     uint32_t length, cie;
     int32_t code;
     uint32_t size;
-    uint8_t data_size, frame[]; /* zeros, which do nothing, to the end */
+    uint8_t data_size, frame[]; /* zeros, without effect, to the end */
 };
 
 static size_t fde_size(const struct rimf_described *described)
@@ -133,7 +132,7 @@ size_t moved_frames_described_size(const struct rimf_described *list, size_t n)
     return size;
 }
 
-/* All of it lies in one library, so distances fit. */
+/* All of it is in one library, so distances fit. */
 uintptr_t moved_frames_described(struct moved_code *moved, const struct rimf_described *list, size_t n, uintptr_t to)
 {
     struct search *search = (struct search *)moved->region.frames;
@@ -159,8 +158,8 @@ uintptr_t moved_frames_described(struct moved_code *moved, const struct rimf_des
 
 /* ---- searching ------------------------------------------------------------------------ */
 
-/* The end of the code that the FDE describes: where it begins is said at fde + 8, in four
- * bytes that count from there, how long it is behind them. */
+/* The end of the code that the FDE describes: its start is at fde + 8, a four-byte distance from there; its
+ * length follows. */
 static uintptr_t end_of(uintptr_t base, const struct searched *entry)
 {
     return base + (uintptr_t)(intptr_t)entry->code +

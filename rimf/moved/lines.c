@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/moved/lines.c: where in a line of the caches a hot function that moves begins.
+ * rimf/moved/lines.c: aligns hot functions that move to cache lines.
  *
- * A processor reads code line by line, one a cycle; where a run of instructions begins at the end
- * of a line, that one brings little.  A function is entered at its beginning, so that is best at the
- * beginning of a line.  But a short loop that lies across two lines is read at half the speed, each
- * time around: rather than that, the function begins 16, 32 or 48 bytes behind, where fewest of
- * its loops do so.  What lies as the original is among these, so none has more of them than that.
+ * A processor reads code line by line, one a cycle; the last bytes of a line give few instructions.  A
+ * function is entered at its beginning, which is best at the beginning of a line.  But a short loop across
+ * two lines is read at half the speed in each iteration.  To avoid that, the function begins 16, 32 or 48
+ * bytes later, where the fewest of its loops cross lines.  The original's alignment is among these, so no
+ * choice is worse than the original.
  *
- * Functions that are aligned to less than 16 were placed for size or by hand, and lie as the originals.
+ * Functions that are aligned to less than 16 were placed for size or by hand, and keep the original's
+ * alignment.
  */
 #include "rimf/moved/moved.h"
 
@@ -20,8 +21,8 @@
 
 #define PLACES (RIMF_MOVED_LINE / RIMF_MOVED_ALIGN)
 
-/* A loop from `first` to before `end`, by distance from the beginning of the code: at which places
- * of the latter would it lie across? */
+/* For a loop from `first` to before `end`, as distances from the beginning of the code: counts it for each
+ * alignment at which it would cross a line. */
 static void count_loop(size_t first, size_t end, size_t *across)
 {
     for (size_t i = 0; i < PLACES; i++) {
@@ -31,7 +32,7 @@ static void count_loop(size_t first, size_t end, size_t *across)
     }
 }
 
-/* What is no instruction (a table between two functions) is passed over: nothing depends on it. */
+/* Bytes that are no instruction (a table between two functions) are skipped: nothing depends on this. */
 unsigned moved_line_of(const uint8_t *code, size_t size)
 {
     size_t across[PLACES] = {0}, best = 0;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/moved/moved.h: code of objects that runs elsewhere than where its file was mapped.
+ * rimf/moved/moved.h: moves code of objects into one region.
  *
- * All code of a program in one region, where huge pages and caches serve it best.  What may move
- * is decided by the analysis of each object (analysis/analysis.h: movable units); how, by one rule:
+ * All code of a program is in one region, where huge pages and caches serve it best.  The analysis of each
+ * object decides what may move (analysis/analysis.h: movable units).  One rule decides how:
  *
  *     A FUNCTION HAS ONE CANONICAL ADDRESS, the same for everybody who can compare: the one that it
  *     moved to.  Where that is not certain, the original, where it was mapped.
@@ -15,30 +15,30 @@
  *                                                lea  table(%rip)  → original
  *         slot: f'       ───────────────►        lea  h(%rip)      → h'
  *
- * So pointers, vtables, tables of labels lead to moved code, and who calls through them stays
- * there.  Who holds addresses, before any code of the program has run:
+ * So pointers, vtables and tables of labels point to moved code, and calls through them stay there.  Holders
+ * of addresses, before any code of the program has run:
  *
  *     relocated words of all objects                      moved/slots.c
  *     lea in movable code, moved and original             moved/code.c, moved/operands.c
  *     the answers of dlsym and dladdr                     loader/caller/hooks.c
  *     code that stays, or is not understood               nobody can change: what it takes the
  *                                                         address of keeps it (analysis/analysis.h, FIXED_CODE)
- *     words that cannot be written, thread-locals         likewise (moved/fixed.c)
+ *     words that cannot be written, thread-locals         likewise (moved/pointers.c)
  *
- * What comes by dlopen is treated before its constructors; its words lead to what moved before and
- * with it.  Functions whose originals run (rimf_image_keep_original) keep their addresses, as
- * does all of an object whose analysis or whose moment does not allow it.
+ * Objects of dlopen are handled before their constructors; their words point to code that moved before and
+ * with them.  Functions whose originals run (rimf_image_keep_original) keep their addresses, as does all of
+ * an object whose analysis, or whose time of loading, does not allow the change.
  *
- * The original stays whole but for these operands and the jumps: whatever is not understood (a table
- * of offsets that was not recognised, an address that was computed in another way) leads to it,
- * and enters the moved code there, or runs it as ever.  Which functions have a jump, where most
- * need none, moved/entries.c says.
+ * The original is unchanged except for these operands and the jumps: anything that is not understood (a table
+ * of offsets that was not recognised, an address that was computed differently) uses the original, and enters
+ * the moved code there, or runs the original.  moved/entries.c tells which functions have a jump; most need
+ * none.
  *
- * The code of an object moves as one block, at one distance from the originals, so what leads from
- * movable code to movable code of the same object needs no change; or it is cut into FRAGMENTS, runs of
- * functions that each lie at a distance of their own, in any order, other objects' fragments
- * between them (moved/fragments.c says where it may be cut).  A fragment may be left out: its
- * functions run where they were mapped, like those that cannot move.  What changes:
+ * The code of an object moves as one block, by one distance, so references from movable code to movable code
+ * of the same object do not change.  Or it is cut into FRAGMENTS, runs of functions that each move by their
+ * own distance, in any order, between other objects' fragments (moved/fragments.c tells where it may be cut).
+ * A fragment may be left out: its functions run in place, like those that cannot move.  Changes in moved
+ * code:
  *
  *     operands that lead to data, to code that keeps its address  displacement - distance
  *     calls of other objects, made direct before or now           to the moved code, if any
@@ -46,20 +46,18 @@
  *     branches to another fragment                                to that fragment
  *     .eh_frame                                                   a copy of it (moved/frames.c)
  *
- * What sees moved code: program counters, return addresses.  Unwinders look into one sorted
- * table for all of it, the .eh_frame_hdr of the library whose memory the region is.
- * Who asks for the object of a return address gets that of the original
- * (rimf_original_of; the loader sees to it that the C library asks).
+ * Program counters and return addresses are of moved code.  Unwinders search one sorted table for all of it,
+ * the .eh_frame_hdr of the region's library.  A query for the object of a return address gets that of the
+ * original (rimf_original_of; the loader makes the C library call it).
  *
- * Code that a pass adds with names and frames (realise/added.c) lies in the same region, is nobody's fragment, and
- * has no original: the table, the names and the place behind what is there are all that it shares.
+ * Code that a pass adds with names and frames (realise/added.c) is in the same region, but is not a fragment
+ * and has no original: it shares only the table, the names and the free addresses.
  *
- * THE ORDER.  What can be written is made writable, and canonical addresses are decided.  Code is
- * moved aside, not executable; frames; then it becomes executable; then the C library's questions are
- * answered; then operands of originals lead to it, all of them.  Any failure so far: the region is
- * empty again, as if nothing had been.  Then words are written, which cannot fail; then the jumps.  A
- * jump that cannot be written: who computes that function's address by a way that was not seen runs
- * the original.
+ * THE ORDER.  Words are made writable if possible, and canonical addresses are decided.  Code is copied into
+ * memory that is not executable; then frames; then the code becomes executable; then the C library is hooked;
+ * then operands of originals are changed, all of them.  After any failure so far the region is empty again,
+ * as if nothing had happened.  Then words are written, which cannot fail; then the jumps.  If a jump cannot
+ * be written, code that computes that function's address in an unknown way runs the original.
  */
 #ifndef RIMF_MOVED_H
 #define RIMF_MOVED_H
@@ -72,85 +70,86 @@
 struct rimf_moved_report {
     size_t objects, units;
     size_t code, frames; /* bytes */
-    size_t entries;      /* originals that begin with a jump to where they moved */
-    size_t in_place;      /* that others may enter, and have none: these run where they were mapped */
+    size_t entries;      /* originals that begin with a jump to moved code */
+    size_t in_place;      /* functions that others may enter, without a jump: these run in place */
 };
 
-/* What is being made of one object, for the files of rimf/. */
+/* The state for one object, for the files of rimf/. */
 struct moving {
     struct mvld_image *image;
     struct rimf_object *object;
-    const struct analysis *analysis; /* with the branches, when there are several fragments */
+    const struct analysis *analysis; /* with the branches, if there are several fragments */
     uintptr_t bias;                 /* of the object */
-    const struct moved_fragment *fragment;   /* the fragment at hand (moving_at) */
-    intptr_t distance;              /* where it moved to minus its original, of that fragment */
-    uint32_t *tables;               /* moved/code.c: where jump tables begin */
+    const struct moved_fragment *fragment;   /* the selected fragment (moving_at) */
+    intptr_t distance;              /* new address minus original, of that fragment */
+    uint32_t *tables;               /* moved/code.c: offsets of jump tables */
     const char *why;                /* the sentence for a failure (static) */
 };
 
-/* moved/lines.c: how far behind the beginning of a line this code had best begin, a multiple of
- * RIMF_MOVED_ALIGN, as which it is aligned. */
+/* moved/lines.c: the best distance of this code from the beginning of a line, a multiple of RIMF_MOVED_ALIGN,
+ * its alignment. */
 unsigned moved_line_of(const uint8_t *code, size_t size);
-/* Where in a line code of the object had best begin; as the original, where that says more. */
+/* The best offset in a line for code of the object; the original's, if that is more specific. */
 unsigned moved_in_line(const struct rimf_object *, uintptr_t original, size_t size);
 
-/* moved/fragments.c.  The list's index-th fragment is one of the object's; 0, or -ENOMEM. */
+/* moved/fragments.c.  Records that the list's index-th fragment is one of the object's; 0, or -ENOMEM. */
 int moved_note(struct mvld_image *, struct rimf_object *, size_t index);
-void moved_drop(struct mvld_image *, struct rimf_object *); /* it has none */
-/* The fragment that the original address is in, or NULL. */
+void moved_drop(struct mvld_image *, struct rimf_object *); /* removes all of it */
+/* The fragment that contains the original address, or NULL. */
 const struct moved_fragment *moved_fragment_at(const struct moved_code *, const struct rimf_object *,
                                      uintptr_t original);
-/* The fragment that [original, original + length) is in, if it was made and is still there. [any thread] */
+/* The fragment that contains [original, original + length), if it was made and its object is not closed.
+ * [any thread] */
 const struct moved_fragment *moved_fragment_made(const struct moved_code *, const struct mvld_object *,
                                           uintptr_t original, size_t length);
-/* 1 when a fragment that a snapshot lists may be of that original, which is rounded down: to before the segment
- * if need be (lld's begin anywhere). */
+/* Returns 1 if a fragment in a snapshot's list may be of that original, which is rounded down, if need be to
+ * before the segment (lld's begin at any address). */
 int moved_fits(const struct rimf_object *, uintptr_t original, size_t code);
-/* Makes that fragment the one at hand; 0: there is none. */
+/* Selects that fragment; 0: there is none. */
 int moving_at(struct moving *, uintptr_t original);
-/* 1 when the range, as linked, may lie elsewhere than its neighbours. */
+/* Returns 1 if the range, as linked, may move by another distance than its neighbours. */
 int moved_is_fragment(const struct analysis *, uint32_t start, size_t size);
 /* The smallest of the object's fragments: mvld/pass.h, fragments. */
 size_t moved_cut(const struct rimf_object *, const struct analysis *, struct mvld_fragment *,
                   size_t room, const char **why);
-/* moved/region.c: where moved code goes.  0, or negative errno with a sentence. */
+/* moved/region.c: sets the region for moved code.  0, or negative errno with a sentence. */
 int rimf_region_set(struct mvld_image *, const struct rimf_region *);
-/* moved/pages.c: a new region shall have these. */
+/* moved/pages.c: the kind of pages for a new region. */
 void moved_pages_wanted(struct mvld_image *, enum mvld_pages);
-/* moved/batch.c: nothing moves of what was declared. */
+/* moved/batch.c: drops the declared moves. */
 void moved_drop_plan(struct mvld_image *);
-/* 1 when the index-th of the list is the first of its object, which is still there. */
+/* Returns 1 if the index-th of the list is the first of its object, which is not closed. */
 int moved_is_first(const struct moved_code *, size_t index);
 
-/* moved/batch.c: says where its code moved to. */
+/* moved/batch.c: logs the new address of its code. */
 void moved_report(const struct mvld_image *, const struct rimf_object *);
 
-/* moved/code.c: the bytes, into memory that is mapped and writable.  0, or negative errno. */
+/* moved/code.c: copies the bytes to mapped, writable memory.  0, or negative errno. */
 int move_code(struct moving *);
-/* -ENOEXEC, for that reason. */
+/* Returns -ENOEXEC, with that reason. */
 int moving_refuse(struct moving *, const char *why);
-/* Where the byte moved to; its fragment is at hand then.  NULL: it stays. */
+/* The new address of the byte, with its fragment selected.  NULL: it stays. */
 uint8_t *moving_byte(struct moving *, uint32_t linked);
-/* The displacement at `at`, of an instruction that ends at `next`, leads to `target`.  0, or
- * negative errno: it is too far. */
+/* Gives the displacement at `at`, of an instruction that ends at `next`, the target `target`.  0, or negative
+ * errno: it is too far. */
 int moving_target(struct moving *, uint8_t *at, uintptr_t next, uintptr_t target);
-/* moved/calls.c: once the bytes are there, calls of other objects.  The same. */
+/* moved/calls.c: after the bytes, calls of other objects.  Likewise. */
 int move_calls(struct moving *);
-/* moved/frames.c: of code that no object describes, to `to`.  Returns its end. */
+/* moved/frames.c: writes frames of code that no object describes to `to`.  Returns their end. */
 struct rimf_described;
 size_t moved_frames_described_size(const struct rimf_described *, size_t n);
 uintptr_t moved_frames_described(struct moved_code *, const struct rimf_described *, size_t n, uintptr_t to);
-/* Its .eh_frame, to `to`. */
+/* Writes its .eh_frame to `to`. */
 size_t moved_frames_size(const struct moving *);
 int moved_frames(struct moving *, uintptr_t to);
-/* Of the fragment at hand, the part of the sorted table, once the object's `frames` are there.  Pieces
- * ascend; nobody finds them before moved_frames_publish. */
+/* Writes the selected fragment's part of the sorted table, after the object's `frames`.  Parts ascend; they
+ * are invisible before moved_frames_publish. */
 int moved_frames_sorted(struct moving *);
 void moved_frames_publish(struct moved_code *);
-/* Where the code begins that one record describes and that [at, at + length) of moved code is
- * in, or 0.  [any thread] */
+/* The start of the code that one record describes and that contains [at, at + length) of moved code, or 0.
+ * [any thread] */
 uintptr_t moved_frames_start(const struct moved_code *, uintptr_t at, size_t length);
-/* Bytes at the start of `frames` that belong to the table. */
+/* The bytes at the start of `frames` that belong to the table. */
 size_t moved_frames_table(const struct rimf_region *);
 /* Of these, the pages of `n` entries, in bytes. */
 #define MOVED_FRAMES_HEAD 12u /* bytes */
@@ -159,36 +158,36 @@ static inline size_t moved_frames_searched(size_t n)
 {
     return rimf_page_up(MOVED_FRAMES_HEAD + n * MOVED_FRAMES_ENTRY);
 }
-/* moved/pages.c: zeroed memory that may be written, in the place of what the region reserved;
- * of as large pages as wanted and had.  0, or negative errno. */
+/* moved/pages.c: maps zeroed writable memory over the reservation, in pages as large as wanted and available.
+ * 0, or negative errno. */
 long moved_pages_open(struct mvld_image *, uintptr_t start, uintptr_t end);
-/* Small pages of zeros in the place of what is there; where they are not to be written, no memory is set apart. */
+/* Maps small pages of zeros over the present mapping; unwritable ones take no memory. */
 long moved_pages_small(const struct mvld_image *, uintptr_t start, uintptr_t end, int prot);
-/* Zeroed memory, of which every byte will be written.  0, or negative errno. */
+/* Maps zeroed memory, every byte of which will be written.  0, or negative errno. */
 long moved_pages_fill(struct mvld_image *image, uintptr_t start, uintptr_t end);
-/* Where pages end that hold code up to `end`. */
+/* The end of pages that contain code up to `end`. */
 uintptr_t moved_pages_end(const struct moved_code *, uintptr_t start, uintptr_t end);
-/* Once they are executable: the kernel joins small ones, if wanted. */
+/* Called once they are executable: the kernel joins small pages, if wanted. */
 void moved_pages_join(struct mvld_image *, uintptr_t start, uintptr_t end);
-/* Code of a snapshot is mapped here, small, from `offset` of its file on: makes pages as
- * wanted.  0, or negative errno: what was there may be gone. */
+/* Called when code of a snapshot is mapped here, in small pages, from `offset` of its file on: makes pages as
+ * wanted.  0, or negative errno: the mapping may be lost. */
 long moved_pages_of_file(struct mvld_image *, uintptr_t start, uintptr_t end, uint64_t offset);
-/* Where in a file, from `least` on, the code of the region can have huge pages. */
+/* The offset in a file, from `least` on, at which the code of the region can have huge pages. */
 uint64_t moved_pages_offset(const struct moved_code *, uint64_t least);
-/* Nobody runs there any more, and nobody will. */
+/* Frees memory in which no thread runs any more. */
 void moved_pages_give_back(struct mvld_image *, uintptr_t start, uintptr_t end);
-/* The page in which this address lies is about to be changed.  0, or negative errno. */
+/* Prepares a change of the page with this address.  0, or negative errno. */
 int moved_pages_soften(struct mvld_image *, uintptr_t address);
-/* The first place behind `address` where a page of the pool begins; else `end`. */
+/* The first address behind `address` where a page of the pool begins; else `end`. */
 uintptr_t moved_pages_next(const struct moved_code *, uintptr_t address, uintptr_t end);
-/* moved/entries.c: the jumps that originals begin with.  What is refused has none. */
+/* moved/entries.c: writes the jumps at the start of originals.  A refused one has none. */
 int move_entries(struct moving *, struct rimf_moved_report *);
-/* From here on it is noted who holds original addresses of what is planned; */
+/* From here on holders of original addresses of planned code are recorded; */
 void move_entries_begin(struct mvld_image *);
-/* and that a word or an operand holds this one. */
+/* and this records that a word or an operand has this address. */
 void move_entries_held(struct mvld_image *, struct rimf_object *, uintptr_t original);
 
-/* moved/words.c: changes of an object's code where it was mapped, of eight bytes or less each. */
+/* moved/words.c: changes of an object's original code, of eight bytes or less each. */
 #define MOVED_WORDS 2048u
 struct moved_words {
     struct moving *c;
@@ -196,37 +195,37 @@ struct moved_words {
     uint64_t expect[MOVED_WORDS], replace[MOVED_WORDS];
     size_t n, applied, refused;
 };
-/* NULL: no memory (said). */
+/* NULL: no memory (logged). */
 struct moved_words *moved_words_begin(struct moving *);
-/* What is there now becomes `bytes`.  When there is no room more, flushes. */
+/* Replaces the present bytes by `bytes`.  Flushes if it is full. */
 int moved_words_add(struct moved_words *, uintptr_t at, const void *bytes, uint16_t length);
-/* 0, or negative errno; -EDEADLK: other threads may run there, and none was written. */
+/* 0, or negative errno; -EDEADLK: other threads may run there, and nothing was written. */
 int moved_words_flush(struct moved_words *);
 void moved_words_end(struct moved_words *);
-/* The memory of it, which the next one would have had. */
+/* Frees memory that the next one would reuse. */
 void moved_words_release(struct mvld_image *);
 
-/* moved/operands.c: operands of originals lead to moved code, or with `back` as they did.  0, or negative
- * errno: some do not. */
+/* moved/operands.c: changes operands of originals to moved code, or with `back` restores them.  0, or
+ * negative errno: failed for some. */
 int move_operands(struct moving *, int back);
 
 /* moved/slots.c: relocated words.  `table` is that of the image. */
-struct moved_writing; /* what writing needs: memory, and which variables were copied */
+struct moved_writing; /* state for writing: memory, and which variables were copied */
 struct copied_variable { /* R_X86_64_COPY */
     uintptr_t from, to;
     size_t size;
 };
-/* 1: it may hold addresses that are not what they will be. */
+/* Returns 1 if it may have addresses that are not final. */
 int moved_slots_held(const struct rimf_object *);
-/* Words that a relocation makes addresses, slots among them; the visitor returns 0. */
+/* Visits words that relocations make addresses, including slots; the visitor returns 0. */
 void moved_slots_each(const struct rimf_object *, int (*visit)(void *cookie, uintptr_t slot), void *cookie);
-/* Where words begin in a writable segment of an object; zeros: in none. */
+/* The range of words in a writable segment of an object; zeros: none. */
 struct moved_open {
     uintptr_t start, end;
 };
-/* That which holds this one; 1, or 0: none does. */
+/* The range that contains this one; 1, or 0: none. */
 int moved_slots_open(const struct rimf_object *, uintptr_t slot, struct moved_open *);
-/* The same for many: most are in the one of the last. */
+/* The same for many: most are in the range of the previous one. */
 static inline int moved_slot_is_open(const struct rimf_object *object, uintptr_t slot, struct moved_open *in)
 {
     return slot - in->start < in->end - in->start || moved_slots_open(object, slot, in);
@@ -237,90 +236,88 @@ long moved_slots_copied(const struct mvld_image *, const struct rimf_table *tabl
 struct moved_writing *moved_slots_prepare(struct mvld_image *, const struct rimf_table *table);
 size_t moved_slots_write(struct moved_writing *, const struct rimf_table *table);
 
-/* moved/relro.c: RELRO is opened of one object; 0, or negative errno. */
+/* moved/relro.c: makes RELRO of one object writable; 0, or negative errno. */
 int moved_relro_open_one(const struct mvld_image *, struct rimf_object *);
-/* 1: the host loader has protected it by now. */
+/* Returns 1 if the host loader has already protected it. */
 int moved_relro_is_relocated(struct mvld_image *, const struct rimf_object *);
-/* Of all that hold words; NULL, or a sentence, and none is open. */
+/* Makes RELRO of all objects with such words writable; NULL, or a sentence, and none is writable. */
 const char *moved_relro_open(struct mvld_image *, const struct rimf_table *);
-/* Of all that are open. */
+/* Protects all of it again. */
 void moved_relro_close(struct mvld_image *, const struct rimf_table *);
-
-/* moved/fixed.c: addresses that must stay the originals.  0, or -ENOMEM; release them either way. */
-struct fixed_addresses {
-    uintptr_t *at; /* ascending */
-    size_t n, room;
-};
-int fixed_addresses_find(struct fixed_addresses *, struct mvld_image *, const struct rimf_table *);
-void fixed_addresses_release(struct fixed_addresses *, struct mvld_image *);
 
 /* moved/canonical.c.  The canonical address of what was mapped at `original`, inside or outside of this fragment; of
  * any fragment of the object. */
 uintptr_t canonical_address(const struct moved_fragment *, uintptr_t original);
 uintptr_t moving_canonical(const struct moving *, uintptr_t original);
-/* Of those that are planned: `is_canonical` and `fixed`, and RELRO can be written; or NULL, and all
- * addresses stay the originals.  Then the one below. */
+/* Returns 1 if the canonical address of the fragment's code at this offset is the original. */
+int canonical_stays(const struct moved_fragment *, uintptr_t offset);
+/* moved/pointers.c.  Sets `is_canonical` and `fixed` of the planned fragments, and makes RELRO writable; or
+ * returns NULL, and all addresses are the originals.  canonical_end must follow. */
 struct moved_writing *canonical_plan(struct mvld_image *);
 void canonical_end(struct mvld_image *, struct moved_writing *, int failed);
 
-/* Where code at `original` moved to, or 0.  For the thread that loads. */
+/* The new address of code at `original`, or 0.  For the thread that loads. */
 uintptr_t rimf_moved_to(struct mvld_image *, uintptr_t original);
-/* What the word holds; of an address in moved code, the original. */
+/* The value of the word; for an address in moved code, the original. */
 uintptr_t moved_word(const struct mvld_image *, uintptr_t word);
-/* What the program knows as the address of the code: where it moved to, or `original`.
- * [any thread, signal handler] */
+/* The canonical address of the code: the new one, or `original`.  [any thread, signal handler] */
 uintptr_t rimf_canonical_address(const struct mvld_image *, uintptr_t original);
-/* Passes have run, and constructors will: objects that hold addresses of moved code hold
- * the canonical ones, if nothing of them has run (rimf_image_set_unentered). */
+/* Called after passes, before constructors: objects with addresses of moved code get the canonical ones, if
+ * none of their code has run (rimf_image_set_unentered). */
 void rimf_image_finish(struct mvld_image *);
 /* moved_find of mvld/pass.h (moved/places.c).  [any thread] */
 int rimf_moved_find(const struct mvld_image *, uintptr_t original, size_t length, uintptr_t *fragment);
-/* The object is gone; its moved code is never entered again. */
+/* The object was closed; its moved code is never entered again. */
 void rimf_moved_forget(struct mvld_image *, const struct mvld_object *);
 
-/* Called when moved code lies in place and nothing enters it yet; other than 0 (negative
- * errno, *why a static sentence): it is taken away again.  NULL: nothing moves. */
+/* Sets the function that is called when moved code is in place and nothing enters it yet.  If it fails
+ * (negative errno, *why a static sentence), the code is removed again.  NULL: nothing moves. */
 void rimf_image_set_caller_hooks(struct mvld_image *, int (*caller_hooks)(void *cookie, const char **why),
                             void *cookie);
 
-/* Code of the library that the region is in which belongs to nobody's unwind table. */
+/* Code in the region's library that no object's unwind table describes. */
 struct rimf_described {
     uintptr_t start;
     uint32_t size;
     uint8_t frame_size;
-    const uint8_t *frame; /* instructions of DWARF, from where a function begins on */
-    const char *name;     /* of what passes add */
+    const uint8_t *frame; /* DWARF instructions, from the start of a function on */
+    const char *name;     /* for code of passes */
 };
-/* moved/batch.c: unwinders know it from here on: it lies behind all that they knew before.  0, or negative errno
+/* moved/batch.c: makes unwinders know it: it is above everything that they knew before.  0, or negative errno
  * with a sentence, and they know none of it. */
 int moved_describe(struct mvld_image *, const struct rimf_described *, size_t n);
-/* moved/region.c: the region that is there, or that of libconcat.so.1; or NULL and a sentence (static). */
+/* moved/region.c: the present region, or that of the library that brings one; or NULL and a static sentence. */
 struct moved_code *moved_region(struct mvld_image *, const char **why);
+/* Two symbols of that library, which any pass may bring: its memory for code, and for unwind tables.  0, or
+ * -ENOENT: no such library is in the program. */
+int moved_library(const struct mvld_image *, struct mvld_symbol *code, struct mvld_symbol *frames);
+/* Two more: GDB's JIT interface. */
+#define MOVED_JIT "mvld_moved_jit"
+#define MOVED_JIT_CHANGED "mvld_moved_jit_changed"
 
-/* It comes among the frames of the first that move.  Ascending, before the region; `frame` outlives
- * the image. */
+/* Adds it to the frames of the first code that moves.  Ascending, below the region; `frame` outlives the
+ * image. */
 void rimf_image_describe(struct mvld_image *, const struct rimf_described *, size_t n);
 
-/* While caller_hooks() runs: 1 when the code at this address is about to be laid over by that of a
- * snapshot, in which the hooks of the process that made it are in force.  When that
- * cannot be done after all, nothing comes of the snapshot. */
+/* While caller_hooks() runs: returns 1 if the code at this address is about to be replaced by a snapshot's,
+ * which contains the hooks of the process that made it.  If that is not possible after all, the snapshot is
+ * not applied. */
 int rimf_image_lays_over(const struct mvld_image *, uintptr_t address);
 
-/* Of the objects that came last, no code has run yet but that which the host loader calls to
- * relocate them: 1, 0 when that is not certain. */
+/* 1: of the latest objects no code has run, except what the host loader calls to relocate them; 0: not
+ * certain. */
 void rimf_image_set_unentered(struct mvld_image *, int unentered);
 
-/* This function's original runs, whoever calls it, because somebody wants to be asked first:
- * what moved is a jump to it, and it gets none.  It has five bytes or more, and
- * nothing leads into them.  Before its object moves.  There are RIMF_KEPT_ORIGINALS
- * numbers for such functions; 0: none any more. */
+/* This function's original runs, whoever calls it, because it is hooked: its moved code is a jump to it, and
+ * the original gets no jump.  It has five bytes or more, and nothing branches into them.  Called before its
+ * object moves.  There are RIMF_KEPT_ORIGINALS numbers for such functions; 0: none left. */
 #define RIMF_KEPT_ORIGINALS 8u
 void rimf_image_keep_original(struct mvld_image *, unsigned number, uintptr_t function, size_t size);
-/* What was said of that number, here or in the process that made the snapshot: 0: nothing. */
+/* The function with that number, set here or in the process that made the snapshot; 0: none. */
 uintptr_t rimf_image_kept_original(const struct mvld_image *, unsigned number, size_t *size);
 int rimf_is_kept_original(const struct mvld_image *, uintptr_t function);
 
-/* moved/batch.c: what was declared moves, all or nothing; and what came of it. */
+/* moved/batch.c: moves the declared code, all or nothing; and reports. */
 int rimf_moved_commit(struct mvld_image *, struct rimf_moved_report *);
 
 /* ---- behind rimf_api() ------------------------------------------------------------ */

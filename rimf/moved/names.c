@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/moved/names.c: which functions have moved where, as far as the symbols of their
- * objects say: the dynamic ones, and those that are only in the file, if any are.
+ * rimf/moved/names.c: names of moved functions, from the symbols of their objects: the dynamic ones, and
+ * those that are only in the file, if any.
  *
- * perf gets these names by a text that it looks for when samples lie in anonymous memory:
+ * perf reads these names from a text that it looks for if samples are in anonymous memory:
  *
  *     /tmp/perf-PID.map:     address size name       hexadecimal, a line a function
  *
- * Whoever can write /tmp can have put another file, or a link, under that name: it is only
- * taken when it is made here, and later when it is still ours.  With raised rights no code moves, so
- * there is no file either.
+ * Whoever can write to /tmp may have put another file, or a link, under that name: the file is used only if
+ * it is created here, and later if it is still ours.  With raised rights no code moves, so there is no file.
  */
 #include "rimf/moved/moved.h"
 #include "rimf/moved/symfile.h"
@@ -35,7 +34,7 @@ struct naming {
     void *cookie;
 };
 
-/* What has not moved is not said, nor what a size says of other fragments. */
+/* Code that has not moved is skipped, and so is the part of a size in other fragments. */
 static void say(const struct naming *n, const char *name, uintptr_t original, size_t size)
 {
     const struct moved_fragment *fragment = moved_fragment_at(n->moved, n->object, original);
@@ -61,7 +60,7 @@ static int is_function(const Elf64_Sym *symbol)
     return symbol->st_shndx != SHN_UNDEF && (type == STT_FUNC || type == STT_GNU_IFUNC);
 }
 
-/* One symbol of either table, where the object defines it. */
+/* Names a symbol of one of the tables, if the object defines it. */
 static void name_symbol(const struct naming *n, const Elf64_Sym *symbol, const char *name)
 {
     uintptr_t original = n->object->view.bias + symbol->st_value;
@@ -88,7 +87,7 @@ static void name_dynamic(const struct naming *n)
             name_symbol(n, &symbol, elf_string(view, symbol.st_name));
 }
 
-/* What is not among the dynamic ones, which have no versions in their names. */
+/* Names symbols that are not among the dynamic ones, whose names have no versions. */
 static void name_others(const struct naming *n, const struct file_symbols *file)
 {
     const struct elf_view *view = &n->object->view;
@@ -185,13 +184,13 @@ static void add_line(void *cookie, const struct mvld_symbol *s)
         flush(map);
     map->n += rimf_format(map->text + map->n, sizeof map->text - map->n, "%lx %lx %s", s->address,
                           s->size, name);
-    if (!s->name) /* as tools that know no symbols say it */
+    if (!s->name) /* as tools without symbols do */
         map->n += rimf_format(map->text + map->n, sizeof map->text - map->n, "+0x%lx",
                               rimf_original_of(map->image, s->address) - s->object->bias);
     map->text[map->n++] = '\n';
 }
 
-/* A file that is made now, or that we made before. */
+/* Creates the file, or opens the one that we made before. */
 static long open_map(const struct rimf_sys *sys, int is_first)
 {
     char path[40];
@@ -215,7 +214,7 @@ static long open_map(const struct rimf_sys *sys, int is_first)
     return fd;
 }
 
-/* Of all that has none yet. */
+/* Adds all fragments without names. */
 static int add_all(struct mvld_image *image, struct map *map)
 {
     struct moved_code *moved = image->moved;

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/moved/operands.c: operands of movable code that take a function's address, in originals
+ * rimf/moved/operands.c: operands in originals of movable code that take a function's address
  * (moved/moved.h).
  *
  *     original  lea f(%rip), %rdi      leads to where f moved, as the same instruction that moved does
  *
- * Originals may still run: what a table leads to that the analysis did not recognise, what
- * was called before its function got a jump.  It must take the same address for the same
- * function.
+ * Originals may still run: by a table that the analysis did not recognise, or because they were called before
+ * their function got a jump.  They must take the same address for the same function.
  */
 #include "rimf/moved/moved.h"
 
@@ -17,7 +16,7 @@
 
 #include <errno.h> /* numbers only */
 
-/* Where the displacement should lead, seen from where it leads now. */
+/* The wanted target of the displacement, given the present one. */
 static uintptr_t wanted(const struct moving *c, uintptr_t target, int back)
 {
     uintptr_t original;

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/moved/pages.c: in what pages moved code lies (enum mvld_pages).
+ * rimf/moved/pages.c: the pages of moved code (enum mvld_pages).
  *
- * Only 2 MiB that code fills wholly are asked for in one page; what is left before and
- * behind them lies in small ones.  Three ways, each falls back on the next one, and the log
- * says why:
+ * Only 2 MiB that code fills completely get one page; the code before and behind them is in small ones.
+ * There are three methods; each falls back to the next one, and the log has the reason:
  *
  *     hugetlb   pages of the machine's pool.  Memory is mapped aside, which reserves them;
  *               then all of them are taken (MADV_POPULATE_WRITE, Linux 5.14): a limit of a
@@ -16,26 +15,24 @@
  *               asks for no setting.
  *     small
  *
- * POOL goes from the first to the last of these.
+ * POOL falls back from the first to the last.
  *
- * QUICK is what a start costs least with: memory that the kernel gives in one large page takes a
- * fifth of the time of small ones (0.4 against 2.1 us for each 4 KiB, measured).  So it is thp at
- * the first touch alone, also for a last page that is half filled; what did not come about so
- * stays small.
+ * QUICK is the cheapest at a start: memory that the kernel gives in one large page takes a fifth of the time
+ * of small ones (0.4 against 2.1 us for each 4 KiB, measured).  So it is thp at the first touch only, also
+ * for a last page that is half filled; other pages stay small.
  *
- * What is done for snapshots, moved/pages_file.c says.
+ * moved/pages_file.c is for snapshots.
  *
- * A PAGE OF THE POOL IS NEVER WRITTEN AGAIN once its code runs.  After a fork a write would
- * need another one, and the kernel, when the pool is empty, takes it from the child, which
- * then dies of SIGBUS.  Nor can 4 KiB of it get other rights.  So who wants to change code
- * there softens the page first: its 2 MiB are copied to small pages, which are moved over
- * it in one step, under running threads.
+ * A PAGE OF THE POOL IS NEVER WRITTEN once its code runs.  After a fork a write would need another one, and
+ * if the pool is empty, the kernel takes it from the child, which then dies of SIGBUS.  Nor can 4 KiB of it
+ * get another protection.  So a change of code there first softens the page: its 2 MiB are copied to small
+ * pages, which are moved over it in one step, under running threads.
  */
 #include "rimf/moved/pages.h"
 
-#define HUGE_2MB (21 << 26) /* MAP_HUGE_2MB: whatever the machine's default is */
+#define HUGE_2MB (21 << 26) /* MAP_HUGE_2MB, whatever the machine's default */
 
-/* Where pages of 2 MiB are paid for, code begins with one. */
+/* With pages of 2 MiB, code begins on one. */
 void moved_pages_wanted(struct mvld_image *image, enum mvld_pages pages)
 {
     struct moved_code *moved = image->moved;
@@ -45,7 +42,7 @@ void moved_pages_wanted(struct mvld_image *image, enum mvld_pages pages)
     if (pages == MVLD_PAGES_HOT)
         pages = MVLD_PAGES_THP;
     if (pages == MVLD_PAGES_QUICK && image->watch)
-        pages = MVLD_PAGES_SMALL; /* a file does without zeros before its code */
+        pages = MVLD_PAGES_SMALL; /* a file needs no zeros before its code */
     moved->pages = pages;
     if (pages == MVLD_PAGES_SMALL || moved->region.code_size < 2 * HUGE)
         return;
@@ -68,7 +65,7 @@ long moved_pages_small(const struct mvld_image *image, uintptr_t start, uintptr_
 
 /* ---- which are of the pool ------------------------------------------------------------- */
 
-/* Threads that patch ask, while the one that loads adds. */
+/* Patching threads read it while the loading one adds. */
 static uint64_t *word_of(struct moved_code *moved, uintptr_t address, uint64_t *bit)
 {
     size_t i = (address - (moved->region.code & -HUGE)) / HUGE;
@@ -132,9 +129,8 @@ long pages_take(struct mvld_image *image, size_t size, const char **why)
     return at;
 }
 
-/* Into the place of what is there.  Where the kernel cannot move them, nothing is left there:
- * so this is tried for the first time before the program has a thread that could map something
- * in between. */
+/* Moves them over the present mapping.  If the kernel cannot move them, nothing is mapped there any more: so
+ * this is first tried before the program has a thread that could map something in between. */
 static long put_of_pool(struct mvld_image *image, uintptr_t start, size_t n, const char **why)
 {
     long at = pages_take(image, n * HUGE, why), moved;
@@ -151,7 +147,7 @@ static long put_of_pool(struct mvld_image *image, uintptr_t start, size_t n, con
     *why = "the kernel cannot move them (before Linux 5.16)";
     sys_munmap(image->sys, (uintptr_t)at, n * HUGE);
     at = moved_pages_small(image, start, start + n * HUGE, PROT_READ | PROT_WRITE);
-    return sys_failed(at) ? -ENOBUFS : moved; /* what was mapped there is gone */
+    return sys_failed(at) ? -ENOBUFS : moved; /* the previous mapping is lost */
 }
 
 /* All at once, or as many as there are. */
@@ -283,13 +279,13 @@ long moved_pages_open(struct mvld_image *image, uintptr_t start, uintptr_t end)
         error = put_all(image, whole);
     for (; whole.n && is_of_pool(image->moved, whole.start); whole.n--)
         whole.start += HUGE;
-    /* Where the machine's setting forbids it, they are joined later. */
+    /* If the machine's setting forbids it, they are joined later. */
     if (whole.n && !sys_failed(error) && image->moved->pages != MVLD_PAGES_POOL)
         SYS3(image->sys, SYS_madvise, whole.start, whole.n * HUGE, MADV_HUGEPAGE);
     return sys_failed(error) ? error : 0;
 }
 
-/* What the region reserved is there again.  Of a page of the pool no part can be. */
+/* Restores the region's reservation.  A page of the pool cannot be freed in part. */
 void moved_pages_give_back(struct mvld_image *image, uintptr_t start, uintptr_t end)
 {
     if (is_of_pool(image->moved, start & -HUGE))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/moved/pages.h: what moved/pages.c and moved/pages_file.c share.
+ * rimf/moved/pages.h: shared by moved/pages.c and moved/pages_file.c.
  */
 #ifndef RIMF_MOVED_PAGES_H
 #define RIMF_MOVED_PAGES_H
@@ -17,7 +17,7 @@
 #define HUGE (2ul << 20)
 #define COLLAPSE 25
 
-/* The whole 2 MiB in [start, end). */
+/* The complete 2 MiB pages in [start, end). */
 struct whole {
     uintptr_t start;
     size_t n;
@@ -35,20 +35,20 @@ static inline int pages_want_pool(const struct moved_code *moved)
     return moved->pages == MVLD_PAGES_HUGETLB || moved->pages == MVLD_PAGES_POOL;
 }
 
-/* Nobody wants to pay for a huge page there. */
+/* Whether a huge page there is not worth its cost. */
 static inline int pages_are_cold(const struct moved_code *moved, uintptr_t start)
 {
     return moved->hot_end && start >= moved->hot_end;
 }
 
-/* Pages of the pool that are there for certain, aside; or why not. */
+/* Allocates pages of the pool elsewhere, with certainty; or returns why not. */
 long pages_take(struct mvld_image *, size_t size, const char **why);
-/* Notes that these are of the pool, or are not. */
+/* Records whether these are of the pool. */
 void pages_note(struct moved_code *, uintptr_t start, size_t n, int of_pool);
-/* 2 MiB aside that can be written get what is at `start`, and take its place.  0, or negative
- * errno: they are still there. */
+/* Copies the content at `start` into 2 MiB of writable memory elsewhere, and moves that over it.  0, or
+ * negative errno: nothing was moved. */
 long pages_replace(struct mvld_image *, uintptr_t start, uintptr_t aside);
-/* Why the kernel made no large page of small ones. */
+/* Why the kernel did not make a large page of small ones. */
 const char *pages_reason(long error);
 
 #endif

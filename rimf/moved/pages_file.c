@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/moved/pages_file.c: in what pages the code of a snapshot lies.
+ * rimf/moved/pages_file.c: the pages of a snapshot's code.
  *
- * It is mapped from a file, in pages that all processes share.  They are large where they are
- * so in memory (ext4 since Linux 6.16, XFS, Btrfs; tmpfs with huge=), and place and offset in
- * the file are the same modulo 2 MiB.  The place is the same in each process when the executable
- * is linked for 2 MiB (-z max-page-size), or was started by mvld, run directly; else the kernel
- * puts the executable anywhere, and the region lies at a constant distance from it.  Then each
- * process gets copies of 2 MiB of its own, of the pool or of the kernel's, before anything leads
- * to them.
+ * It is mapped from a file, in pages that all processes share.  They are large if the page cache has large
+ * ones (ext4 since Linux 6.16, XFS, Btrfs; tmpfs with huge=), and address and file offset are equal modulo 2
+ * MiB.  The address is the same in each process if the executable is linked for 2 MiB (-z max-page-size), or
+ * was started by mvld, run directly; otherwise the kernel chooses the executable's address, and the region
+ * has a constant distance from it.  Then each process gets private copies of 2 MiB, from the pool or from the
+ * kernel, before anything refers to them.
  */
 #include "rimf/moved/pages.h"
 
 #include <fcntl.h> /* numbers only */
 
-/* Of the ioctl PAGEMAP_SCAN (Linux 6.7), which headers of older kernels lack. */
+/* For the ioctl PAGEMAP_SCAN (Linux 6.7), not in headers of older kernels. */
 struct range {
     uint64_t start, end, categories;
 };
@@ -31,8 +30,8 @@ struct shared {
     long n;
 };
 
-/* Large pages of the file itself, which all processes share: where the place fits, and the
- * filesystem keeps them so. */
+/* Finds large pages of the file itself, which all processes share, if the address fits and the filesystem has
+ * them. */
 static void find_shared(struct mvld_image *image, struct whole whole, struct shared *out)
 {
     struct scan scan = {.size = sizeof scan, .start = whole.start,
@@ -40,7 +39,7 @@ static void find_shared(struct mvld_image *image, struct whole whole, struct sha
                         .room = RANGES, .mask = IS_HUGE, .returned = IS_HUGE};
     long fd;
 
-    /* What is not in memory is then read in such pages (ext4, XFS, Btrfs). */
+    /* Parts that are not in memory are then read in such pages (ext4, XFS, Btrfs). */
     SYS3(image->sys, SYS_madvise, whole.start, whole.n * HUGE, MADV_HUGEPAGE);
     SYS3(image->sys, SYS_madvise, whole.start, whole.n * HUGE, POPULATE_READ);
     fd = sys_openat(image->sys, "/proc/self/pagemap", O_RDONLY | O_CLOEXEC, 0);
@@ -55,12 +54,12 @@ static int is_shared(struct mvld_image *image, const struct shared *shared, uint
     for (long i = 0; i < shared->n; i++)
         if (shared->ranges[i].start <= at && at + HUGE <= shared->ranges[i].end)
             return 1;
-    /* tmpfs; others where the kernel was built so (READ_ONLY_THP_FOR_FS). */
+    /* tmpfs; others if the kernel was built with READ_ONLY_THP_FOR_FS. */
     return shared->fits && !SYS3(image->sys, SYS_madvise, at, HUGE, COLLAPSE);
 }
 
-/* 2 MiB of its own, of the pool.  Where a page cannot be moved what it should replace is gone:
- * the code is there in small pages. */
+/* Makes private 2 MiB from the pool.  If a page cannot be moved, the mapping that it should replace is lost:
+ * the code is mapped there in small pages. */
 static long own_of_pool(struct mvld_image *image, uintptr_t start, const char **why)
 {
     long aside = pages_take(image, HUGE, why), error;
@@ -85,8 +84,8 @@ static long own_of_pool(struct mvld_image *image, uintptr_t start, const char **
     return error;
 }
 
-/* The same, of the kernel's.  It must be one large page before it takes the place of small ones
- * that are shared (MADV_COLLAPSE says whether it is, Linux 6.1). */
+/* The same, from the kernel.  It must be one large page before it replaces small shared ones (MADV_COLLAPSE
+ * tells, Linux 6.1). */
 static long own_of_kernel(struct mvld_image *image, uintptr_t start, const char **why)
 {
     long room = sys_mmap(image->sys, 0, 2 * HUGE, PROT_READ | PROT_WRITE,

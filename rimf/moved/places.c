@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/moved/places.c: where code runs, for who changes it while the program runs.
+ * rimf/moved/places.c: where code runs, for code that patches while the program runs.
  *
- * Code that moved (moved/moved.h) may run at both places: moved code calls moved code, but what was
- * not understood goes on in the originals.  So who changes it changes both.  Only the five bytes over
- * which the image wrote the jump to moved code belong to the image: behind the first of them
- * nobody enters (ANALYSIS_HEAD), so what stood there runs in the moved code alone.
+ * Code that moved (moved/moved.h) may run at both addresses: moved code calls moved code, but code that was
+ * not understood continues in the originals.  So a patch changes both.  Only the five bytes of the jump to
+ * moved code belong to the image: nothing enters behind the first of them (ANALYSIS_HEAD), so the code that
+ * was there runs only as moved code.
  *
  *     original                           region
  *     f:    endbr64                      f':   endbr64
@@ -13,8 +13,8 @@
  *           …
  *           call g       here              …   call g       and here
  *
- * Asked at any time by any thread, when analyses are closed: that a place of the region is code
- * that moved, and not padding or a hole, is seen in the unwind table of the moved code.
+ * Called at any time by any thread, when analyses are closed: the unwind table of moved code tells whether an
+ * address of the region is code that moved, and not padding or a hole.
  */
 #include "rimf/moved/moved.h"
 
@@ -23,7 +23,7 @@
 #include "rimf/x86/displace.h"
 #include "rimf/image/private.h"
 
-/* 1 when a jump to where it moved, `distance` away, begins at `original`. */
+/* Returns 1 if a jump to the moved code, `distance` away, begins at `original`. */
 static int is_entry(uintptr_t original, intptr_t distance)
 {
     const uint8_t *at = (const uint8_t *)original;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/moved/plan.c: which code moves, and where to (moved/moved.h has the picture).
+ * rimf/moved/plan.c: decides which code moves, and its new address (moved/moved.h has the picture).
  */
 #include "rimf/moved/moved.h"
 
@@ -14,7 +14,7 @@
 
 #define LIST_AT_FIRST 16u
 
-/* Where the last movable unit ends, as linked; 0: there is none. */
+/* The end of the last movable unit, as linked; 0: there is none. */
 static uint32_t movable_end(const struct analysis *s)
 {
     size_t n = s->n_units;
@@ -24,7 +24,7 @@ static uint32_t movable_end(const struct analysis *s)
     return n ? s->units[n - 1].start + s->units[n - 1].size : 0;
 }
 
-/* Why an object that is so analysed stays, or NULL. */
+/* Why an object with this analysis stays, or NULL. */
 static const char *stays_as_analysed(const struct rimf_object *object, const struct analysis *s)
 {
     if (object->public.flags & (MVLD_OBJECT_VDSO | MVLD_OBJECT_LOADER))
@@ -54,8 +54,8 @@ static struct moved_fragment *next_fragment(struct mvld_image *image)
 
         if (!list)
             return NULL;
-        /* The old list is not released: a signal handler may stand in it.  All of them
-         * together are smaller than the new one. */
+        /* The old list is not released: a signal handler may be reading it.  All old ones together are
+         * smaller than the new one. */
         if (moved->n_planned)
             memcpy(list, moved->list, moved->n_planned * sizeof *list);
         __atomic_store_n(&moved->list, list, __ATOMIC_RELEASE);
@@ -64,7 +64,7 @@ static struct moved_fragment *next_fragment(struct mvld_image *image)
     return &moved->list[moved->n_planned];
 }
 
-/* 1 when four bytes hold every distance between the fragment and what the object has where it was mapped. */
+/* Returns 1 if four bytes hold every distance between the fragment and the rest of its object. */
 static int reaches(const struct moved_fragment *fragment)
 {
     const struct mvld_object *public = &fragment->object->public;
@@ -73,7 +73,7 @@ static int reaches(const struct moved_fragment *fragment)
                                     : fragment->at + fragment->size - public->start <= INT32_MAX;
 }
 
-/* Behind the first movable code: the jump tables. */
+/* The size of the jump tables behind the first movable code. */
 static size_t tables_size(const struct analysis *s)
 {
     size_t size = 0;
@@ -83,19 +83,19 @@ static size_t tables_size(const struct analysis *s)
     return size;
 }
 
-/* What shall be planned: code of an object, all that can move or a fragment. */
+/* A planned move: code of an object, all that can move or a fragment. */
 struct wanted {
     struct mvld_image *image;
     struct rimf_object *object;
     uint32_t start;  /* as linked */
-    size_t code, tables; /* bytes; of jump tables, behind it */
+    size_t code, tables; /* bytes of code; bytes of jump tables behind it */
     uintptr_t gap;   /* from what was planned before */
-    unsigned in_line; /* where in a line of the caches it begins */
+    unsigned in_line; /* offset in a cache line of its start */
     int is_hot;
     const char *why;
 };
 
-/* Behind what is there, and what was planned. */
+/* The address behind all present and planned code. */
 static uintptr_t place(const struct wanted *w)
 {
     const struct moved_code *moved = w->image->moved;
@@ -104,7 +104,7 @@ static uintptr_t place(const struct wanted *w)
 
     at = (moved->n_planned > moved->n ? last->at + last->size : at) + w->gap;
     if (rimf_image_learns(w->image) && !w->object->moved)
-        at = rimf_page_up(at); /* nobody else's page */
+        at = rimf_page_up(at); /* no other code's page */
     return at + (w->in_line - at) % RIMF_MOVED_LINE;
 }
 
@@ -114,7 +114,7 @@ static int refuse(struct wanted *w, int error, const char *why)
     return error;
 }
 
-/* By whom, when it is another pass. */
+/* The sentence that names another pass that moved it. */
 static const char *has_moved(const struct wanted *w)
 {
     const struct mvld_context *by = w->image->moved->list[w->object->moved - 1].mover;
@@ -150,12 +150,12 @@ static int plan(struct wanted *w)
     return 0;
 }
 
-/* Without the pass, which knows of moved code, it is libmultiverse that patches: the originals alone. */
+/* Without the pass, which knows about moved code, libmultiverse patches: only the originals. */
 static const char *is_patched(struct mvld_image *image, const struct rimf_object *object)
 {
     int noted;
 
-    if (image->planned && image->planned(image->planned_cookie, "multiverse"))
+    if (image->feeder.planned && image->feeder.planned(image->feeder.planned_cookie, "multiverse"))
         return NULL;
     noted = rimf_note_each(&object->public, MULTIVERSE_NOTE_NAME, MULTIVERSE_NOTE_TABLES, NULL, NULL);
     return noted > 0   ? "its code is patched at run time, by no pass (multiverse)"
@@ -171,13 +171,15 @@ static const char *stays(struct mvld_image *image, const struct rimf_object *obj
         return object->public.why;
     if (moved && rimf_object_find(image, moved->region.code) == &object->public)
         return "it is where moved code goes";
-    if (object->patched)
-        return "a pass changed its code";
+    if (object->code.patched) {
+        rimf_format(image->error, sizeof image->error, "the pass '%s' changed its code", object->code.patched_by->pass);
+        return image->error;
+    }
     return is_patched(image, object);
 }
 
-/* What is asked of any object first, of the first fragment alone what takes longer: its analysis, or NULL with
- * the sentence. */
+/* Checks for any object first, and the expensive ones for the first fragment only: returns its analysis, or
+ * NULL with the sentence. */
 static const struct analysis *movable(struct mvld_image *image, struct rimf_object *object,
                                      int in_fragments, const char **why)
 {
@@ -192,7 +194,7 @@ static const struct analysis *movable(struct mvld_image *image, struct rimf_obje
     return *why ? NULL : s;
 }
 
-/* One fragment, or neighbours. */
+/* Plans one fragment, or neighbours. */
 static int want_fragment(struct wanted *w, const struct mvld_fragment *fragment, uint32_t flags)
 {
     const struct analysis *s = movable(w->image, w->object, 1, &w->why);
@@ -215,7 +217,7 @@ static int want_fragment(struct wanted *w, const struct mvld_fragment *fragment,
     return 0;
 }
 
-/* All that can move, as one block. */
+/* Plans all code that can move, as one block. */
 static int want_all(struct wanted *w)
 {
     const struct analysis *s = movable(w->image, w->object, 0, &w->why);
@@ -229,7 +231,7 @@ static int want_all(struct wanted *w)
     w->code = end - w->start;
     if (!elf_holds(&w->object->view, w->object->view.bias + w->start, w->code, PROT_READ | PROT_EXEC))
         return refuse(w, -ENOTSUP, "its functions lie in several segments");
-    /* Rounded down it may lie before the segment (lld's begin anywhere), in the same page. */
+    /* Rounded down it may be before the segment (lld's begin at any address), in the same page. */
     w->code += w->start % RIMF_MOVED_LINE;
     w->start -= w->start % RIMF_MOVED_LINE;
     w->tables = tables_size(s);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/moved/region.c: the region for moved code, and which code an address in it is
- * of (moved/moved.h has the picture).
+ * rimf/moved/region.c: the region for moved code, and the origin of its addresses (moved/moved.h has the
+ * picture).
  */
 #include "rimf/moved/moved.h"
 
@@ -11,22 +11,19 @@
 #include <errno.h>    /* numbers only */
 #include <sys/mman.h> /* numbers only */
 
-_Static_assert(sizeof((struct mvld_image *)0)->kept / sizeof(uintptr_t) == RIMF_KEPT_ORIGINALS,
-               "a place for each number");
-
 void rimf_image_set_caller_hooks(struct mvld_image *image, int (*caller_hooks)(void *cookie, const char **why),
                             void *cookie)
 {
-    image->caller_hooks = caller_hooks;
-    image->caller_cookie = cookie;
+    image->feeder.caller_hooks = caller_hooks;
+    image->feeder.caller_cookie = cookie;
 }
 
 void rimf_image_set_planned(struct mvld_image *image,
                             int (*planned)(const void *cookie, const char *pass),
                             const void *cookie)
 {
-    image->planned = planned;
-    image->planned_cookie = cookie;
+    image->feeder.planned = planned;
+    image->feeder.planned_cookie = cookie;
 }
 
 void rimf_image_describe(struct mvld_image *image, const struct rimf_described *list, size_t n)
@@ -34,7 +31,7 @@ void rimf_image_describe(struct mvld_image *image, const struct rimf_described *
     struct rimf_described *own = rimf_heap_alloc(&image->heap, n * sizeof *own);
 
     if (!own)
-        return; /* unwinders find the end of the stack there */
+        return; /* for unwinders the stack ends there */
     image->described = memcpy(own, list, n * sizeof *own);
     image->n_described = n;
 }
@@ -44,31 +41,10 @@ void rimf_image_set_unentered(struct mvld_image *image, int unentered)
     image->unentered = unentered;
 }
 
-int rimf_is_kept_original(const struct mvld_image *image, uintptr_t function)
-{
-    for (size_t i = 0; i < RIMF_KEPT_ORIGINALS; i++)
-        if (image->kept[i] == function)
-            return 1;
-    return 0;
-}
-
-void rimf_image_keep_original(struct mvld_image *image, unsigned number, uintptr_t function,
-                          size_t size)
-{
-    image->kept[number] = function;
-    image->kept_sizes[number] = size;
-}
-
-uintptr_t rimf_image_kept_original(const struct mvld_image *image, unsigned number, size_t *size)
-{
-    *size = image->kept_sizes[number];
-    return image->kept[number];
-}
-
 /* ---- the region -------------------------------------------------------------------- */
 
-/* Memory that an object reserved and nobody uses: a segment without rights.  One that can be
- * read is as good: unwinders that come too early find zeros there, and no fault. */
+/* Whether it is memory that an object reserved and nobody uses: a segment without rights.  A readable one is
+ * fine, too: unwinders that come too early read zeros, without a fault. */
 static int is_reserved(const struct mvld_image *image, uintptr_t start, size_t size)
 {
     const struct mvld_object *object = rimf_object_find(image, start);
@@ -77,7 +53,7 @@ static int is_reserved(const struct mvld_image *image, uintptr_t start, size_t s
     return s && !(s->prot & ~(uint32_t)PROT_READ) && size <= s->end - start;
 }
 
-/* How far memory reaches that is there. */
+/* The end of present memory. */
 static uintptr_t end_of(const struct moved_code *moved)
 {
     size_t n = __atomic_load_n(&moved->n, __ATOMIC_ACQUIRE);
@@ -91,7 +67,7 @@ static int code_at(struct mvld_image *image, uintptr_t address, struct mvld_segm
     const struct moved_code *moved = image->moved;
     int error = moved_pages_soften(image, address);
 
-    if (!error) /* a patch may reach into the next page */
+    if (!error) /* a patch may extend into the next page */
         error = moved_pages_soften(image, address + MVLD_PATCH_MAX);
     *out = (struct mvld_segment){
         .start = rimf_page_down(address),
@@ -126,17 +102,22 @@ int rimf_region_set(struct mvld_image *image, const struct rimf_region *region)
     return 0;
 }
 
-/* The library is in the global scope, unless the program may not have it. */
+/* It is in the global scope, unless it was left out. */
+int moved_library(const struct mvld_image *image, struct mvld_symbol *code, struct mvld_symbol *frames)
+{
+    return rimf_symbol_resolve(image, "mvld_moved_code", NULL, code) ||
+           rimf_symbol_find(code->object, "mvld_moved_frames", NULL, frames) ? -ENOENT : 0;
+}
+
 static const char *find_region(struct mvld_image *image)
 {
     struct mvld_symbol code, frames;
 
-    if (image->entered || rimf_symbol_resolve(image, "concat_code", NULL, &code) ||
-        rimf_symbol_find(code.object, "concat_frames", NULL, &frames))
-        return "libconcat.so.1, where moved code goes, is not in the program";
+    if (image->entered || moved_library(image, &code, &frames))
+        return "the library to which code moves (libconcat.so.1) is not in the program";
     return rimf_region_set(image, &(struct rimf_region){code.address, frames.address, code.size,
                                                         frames.size})
-               ? "libconcat.so.1 is not what it should be" : NULL;
+               ? "the library to which code moves is not what it should be" : NULL;
 }
 
 struct moved_code *moved_region(struct mvld_image *image, const char **why)
@@ -167,31 +148,8 @@ int rimf_region_open(const struct mvld_context *ctx, enum mvld_pages pages, uint
 
 /* ---- look-up ------------------------------------------------------------------------- */
 
-uintptr_t moved_word(const struct mvld_image *image, uintptr_t word)
-{
-    uintptr_t value;
-
-    memcpy(&value, (const void *)word, sizeof value);
-    return rimf_unmoved(image, value);
-}
-
-uintptr_t rimf_moved_to(struct mvld_image *image, uintptr_t original)
-{
-    struct rimf_object *object = (struct rimf_object *)rimf_object_of(rimf_object_find(image, original));
-    const struct moved_fragment *fragment;
-    const struct analysis_unit *unit;
-    const struct analysis *analysis;
-
-    if (!object || !object->moved)
-        return 0;
-    fragment = moved_fragment_at(image->moved, object, original);
-    analysis = fragment ? rimf_analysis_units(image, object) : NULL;
-    unit = analysis ? analysis_unit_at(analysis, (uint32_t)(original - object->view.bias)) : NULL;
-    return unit && unit->reason == ANALYSIS_PROVEN ? fragment->at + (original - fragment->original) : 0;
-}
-
-/* Memory of its fragments, but for pages that they may share with neighbours.  The place stays taken: the unwind
- * table is sorted, and others read it. */
+/* Frees memory of its fragments, except pages that they may share with neighbours.  The addresses are not
+ * reused: the unwind table is sorted, and others read it. */
 void rimf_moved_forget(struct mvld_image *image, const struct mvld_object *public)
 {
     const struct rimf_object *object = rimf_object_of(public);

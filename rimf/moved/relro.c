@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/moved/relro.c: words that the host loader protected when it had relocated them (RELRO),
- * made writable for a moment (moved/moved.h).
+ * rimf/moved/relro.c: makes words that the host loader protected after relocation (RELRO) writable for a
+ * moment (moved/moved.h).
  */
 #include "rimf/moved/moved.h"
 
@@ -22,15 +22,15 @@ static int protect(const struct mvld_image *image, const struct rimf_object *obj
 
 int moved_relro_open_one(const struct mvld_image *image, struct rimf_object *object)
 {
-    int error = object->opened ? 0 : protect(image, object, PROT_READ | PROT_WRITE);
+    int error = object->relro.open ? 0 : protect(image, object, PROT_READ | PROT_WRITE);
 
-    object->opened = !error;
+    object->relro.open = !error;
     return error;
 }
 
-/* The host loader protects RELRO when it has relocated an object.  It has not yet, when a program's
- * malloc, called for one dlopen, calls another: that one's objects are announced while the first
- * one's are still to be written. */
+/* The host loader protects RELRO after relocating an object.  It has not yet done so if a program's malloc,
+ * called inside one dlopen, calls another: the inner one's objects are announced while the outer one's are
+ * still to be written. */
 int moved_relro_is_relocated(struct mvld_image *image, const struct rimf_object *object)
 {
     struct patch_maps *maps;
@@ -54,10 +54,10 @@ void moved_relro_close(struct mvld_image *image, const struct rimf_table *table)
     for (size_t i = 0; i < table->n_objects; i++) {
         struct rimf_object *object = table->objects[i];
 
-        if (object->opened && protect(image, object, PROT_READ))
+        if (object->relro.open && protect(image, object, PROT_READ))
             rimf_log(image->log, MVLD_LOG_WARNING, "%s: its RELRO stays writable",
                      object->public.name);
-        object->opened = 0;
+        object->relro.open = 0;
     }
 }
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/moved/slots.c: the relocated words of objects, which hold addresses of functions, get
- * the canonical ones of moved code (moved/moved.h).
+ * rimf/moved/slots.c: writes canonical addresses of moved code into the relocated words of objects
+ * (moved/moved.h).
  *
- * What is written is known by its relocation: RELATIVE (of DT_RELA and DT_RELR), 64, GLOB_DAT,
- * JUMP_SLOT, IRELATIVE.  What is in the word decides, whatever rule led there: when it is an
- * address of code whose canonical address is another one, it becomes that.  An entry of a PLT that stands
- * for a function is none, nor is the unbound slot's way to the resolver.
+ * A word is recognised by its relocation: RELATIVE (of DT_RELA and DT_RELR), 64, GLOB_DAT, JUMP_SLOT,
+ * IRELATIVE.  Its value decides, by whatever rule it was bound: an address of code whose canonical address is
+ * another one is replaced.  A PLT entry that stands for a function is not such an address, nor is an unbound
+ * slot's path to the resolver.
  *
- * A variable of a library that the executable has a copy of (R_X86_64_COPY) holds what the
- * library's own holds, at the same distance from its start.
+ * If the executable has a copy of a library's variable (R_X86_64_COPY), it has the same words, at the same
+ * distances from its start.
  *
  * No code of these objects has run.
  */
@@ -66,7 +66,7 @@ int moved_slots_open(const struct rimf_object *object, uintptr_t slot, struct mo
 
     if (s && (s->prot & (PROT_READ | PROT_WRITE | PROT_EXEC)) == (PROT_READ | PROT_WRITE) &&
         s->end - slot >= sizeof slot) {
-        *out = (struct moved_open){s->start, s->end - sizeof slot + 1}; /* behind the last word's first byte */
+        *out = (struct moved_open){s->start, s->end - sizeof slot + 1}; /* behind the first byte of the last word */
         return 1;
     }
     return 0;
@@ -74,7 +74,7 @@ int moved_slots_open(const struct rimf_object *object, uintptr_t slot, struct mo
 
 /* ---- variables that were copied -------------------------------------------------------- */
 
-/* The definition, and how much of it was copied.  0, or -ENOENT. */
+/* The definition, and the size that was copied.  0, or -ENOENT. */
 static int copied_from(const struct mvld_image *image, const struct rimf_object *object,
                        const Elf64_Rela *relocation, struct copied_variable *out)
 {
@@ -131,18 +131,18 @@ struct moved_range {
 struct moved_writing {
     struct mvld_image *image;
     const struct moved_code *moved;
-    const struct rimf_object *object; /* whose words are written */
-    int calls; /* these are the words of its PLT, which nothing but calls reads */
+    const struct rimf_object *object; /* the object whose words are written */
+    int calls; /* these are the words of its PLT, which only calls read */
     struct moved_open open;
     struct moved_range *ranges; /* ascending */
     size_t n_ranges;
-    const struct moved_fragment *last; /* that was found */
+    const struct moved_fragment *last; /* found last */
     struct copied_variable *copied; /* ascending by `from` */
     size_t n_copied;
-    size_t n; /* words that were written */
+    size_t n; /* number of written words */
 };
 
-/* The code that moved, by its original. */
+/* The code that moved, by its original address. */
 static const struct moved_fragment *fragment_at(struct moved_writing *w, uintptr_t value)
 {
     const struct moved_fragment *fragment;
@@ -159,8 +159,8 @@ static const struct moved_fragment *fragment_at(struct moved_writing *w, uintptr
     return fragment;
 }
 
-/* The executable's copies of this word.  More than one symbol may have been copied from the
- * same place. */
+/* Writes the executable's copies of this word.  More than one symbol may have been copied from the same
+ * address. */
 static void write_copied(struct moved_writing *w, uintptr_t slot, uintptr_t value, uintptr_t canonical)
 {
     uintptr_t now;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/moved/symfile.c: symfile.h's file.
+ * rimf/moved/symfile.c: makes symfile.h's file.
  */
 #include "rimf/moved/symfile.h"
 
@@ -33,12 +33,12 @@ _Static_assert(TEXT == ANALYSIS_SYMBOLS_IN, "a file format");
  */
 #define SHARED 2
 
-/* Of the library that the region is in: where debuggers look for what else there is. */
+/* Symbols of the region's library, where debuggers look for further code. */
 static const struct {
-    const char *dynamic, *name; /* libconcat.so.1 says why these are not the same */
+    const char *dynamic, *name; /* concat.S has the reason for the different names */
 } interface[] = {
-    {"concat_jit", "__jit_debug_descriptor"},
-    {"concat_jit_changed", "__jit_debug_register_code"},
+    {MOVED_JIT, "__jit_debug_descriptor"},
+    {MOVED_JIT_CHANGED, "__jit_debug_register_code"},
 };
 
 int symfile_open(struct mvld_image *image, struct symfile *f)
@@ -92,7 +92,7 @@ struct writing {
     Elf64_Sym *symbol, *symbols_end;
     char *names, *name, *names_end;
     Elf64_Section section;
-    Elf64_Addr data; /* the data that the interface names: section DATA */
+    Elf64_Addr data; /* the interface's data: section DATA */
     Elf64_Xword data_size;
 };
 
@@ -114,7 +114,7 @@ static void write_symbol(void *cookie, const struct mvld_symbol *symbol)
     w->name += size;
 }
 
-/* gdb 16 (Debian 13) takes for the descriptor only what lies in a section of data. */
+/* gdb 16 (Debian 13) accepts a descriptor only in a section of data. */
 static void write_interface(const struct mvld_image *image, struct writing *w)
 {
     const struct mvld_object *owner = rimf_object_find(image, image->moved->region.code);

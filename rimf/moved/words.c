@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/moved/words.c: changes of an object's code where it was mapped, through the patch engine
- * (moved/moved.h).
+ * rimf/moved/words.c: changes of an object's original code, through the patch engine (moved/moved.h).
  *
- * Nobody may stand between two instructions that are written over.  At start nothing runs;
- * what comes by dlopen has not run yet, while other threads run elsewhere
- * (rimf_image_set_unentered).  Where that is not certain, the patch engine refuses.
+ * No thread may stand between two instructions that are overwritten.  At a start nothing runs; objects of
+ * dlopen have not run yet, while other threads run elsewhere (rimf_image_set_unentered).  If that is not
+ * certain, the patch engine refuses.
  */
 #include "rimf/moved/moved.h"
 

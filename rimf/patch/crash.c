@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/patch/crash.c: a process that a fault ends says where, before it ends.
+ * rimf/patch/crash.c: if a fault ends the process, reports where.
  *
- * The kernel puts the default action back when it calls the handler (SA_RESETHAND).  When the handler returns,
- * the instruction faults again, and the default ends the process.  A signal that somebody sent does not come
- * again by itself: it is queued once more, as it was.
+ * The kernel restores the default action when it calls the handler (SA_RESETHAND).  When the handler
+ * returns, the instruction faults again, and the default action ends the process.  A signal that somebody
+ * sent does not recur: it is queued again, unchanged.
  *
- * A filter of system calls may be in force, and nobody has looked: all calls but that one are such as
- * loader/process/filtered.c counts among the host loader's.
+ * A filter of system calls may be in force, unknown to us: all calls but that one are among the host
+ * loader's (loader/process/filtered.c).
  */
 #include "rimf/patch/crash.h"
 
@@ -17,14 +17,14 @@
 
 static const uint8_t signals[RIMF_CRASH_SIGNALS] = {11 /* SIGSEGV */, 7 /* SIGBUS */, 4 /* SIGILL */, 8 /* SIGFPE */};
 
-/* A handler is given no pointer of ours. */
+/* A handler gets no pointer of ours. */
 static const struct rimf_crash *live;
 
 static void on_crash(int signal, struct patch_siginfo *info, ucontext_t *context)
 {
-    if (info->code > 0) /* the kernel's own, not a kill(2) */
+    if (info->code > 0) /* from the kernel, not kill(2) */
         live->tell(live->cookie, signal, (uintptr_t)context->uc_mcontext.gregs[REG_RIP]);
-    else /* whatever calls `sys` holds back */
+    else /* even if `sys` refuses calls */
         SYS6(&rimf_sys_kernel, SYS_rt_tgsigqueueinfo, SYS3(live->sys, SYS_getpid, 0, 0, 0),
              SYS3(live->sys, SYS_gettid, 0, 0, 0), signal, info, 0, 0);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/patch/crash.h: a process that a fault ends says where, before it ends.
+ * rimf/patch/crash.h: if a fault ends the process, reports where.
  */
 #ifndef RIMF_CRASH_H
 #define RIMF_CRASH_H
@@ -13,16 +13,16 @@ struct rimf_sys;
 
 struct rimf_crash {
     const struct rimf_sys *sys;
-    /* Called in the signal handler, with the address of the instruction that faulted.  Returns. */
+    /* Called in the signal handler, with the address of the faulting instruction.  Must return. */
     void (*tell)(void *cookie, int signal, uintptr_t at);
     void *cookie;
-    uint32_t watched; /* a bit for each signal; ours */
+    uint32_t watched; /* one bit for each signal; private */
 };
 
-/* From here to rimf_crash_leave a SIGSEGV, SIGBUS, SIGILL or SIGFPE that an instruction of this process raises
- * is told.  Then it ends the process as it would have: same signal, same registers.  The program's own action
- * for a signal stays in force, and nothing is watched while there are other threads: actions belong to all of
- * them.  `sys`, `tell` and `cookie` are the caller's.  Not nested, not thread-safe. */
+/* Until rimf_crash_leave, a SIGSEGV, SIGBUS, SIGILL or SIGFPE that an instruction of this process raises is
+ * reported.  Then it ends the process as it would have: same signal, same registers.  If the program has an
+ * action for a signal, that stays in force; and nothing is watched while there are other threads, because
+ * actions belong to all of them.  The caller sets `sys`, `tell` and `cookie`.  Not nested, not thread-safe. */
 void rimf_crash_watch(struct rimf_crash *);
 void rimf_crash_leave(struct rimf_crash *);
 

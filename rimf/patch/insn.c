@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/patch/insn.c: is this one instruction?
+ * rimf/patch/insn.c: decides whether bytes are one instruction.
  *
- * However the bytes are written, a thread may stand at any instruction boundary
- * inside the old ones (preempted there, or with a return address on its stack),
- * and would go on in the middle of the new.  So while threads run, only a patch
- * whose old bytes are a single instruction is safe.  Bytes behind a jump that is
- * always taken are never reached: `e9 rel32 90`, `eb rel8 cc cc cc`.
+ * A thread may stand at any instruction boundary inside the old bytes (preempted there, or with a return
+ * address on its stack), and would continue in the middle of the new ones.  So while threads run, a patch
+ * is safe only if its old bytes are a single instruction.  Bytes behind an unconditional jump are never
+ * reached: `e9 rel32 90`, `eb rel8 cc cc cc`.
  *
- * Known are the forms that compilers and linkers put where code is patched:
- * branches, calls, NOPs, moves and integer arithmetic of the one-byte opcode map,
- * and a few of the two-byte map.  Anything else is "no", and the patch is refused.
+ * It knows the forms that compilers and linkers emit where code is patched: branches, calls, NOPs, moves
+ * and integer arithmetic of the one-byte opcode map, and a few of the two-byte map.  For anything else the
+ * patch is refused.
  */
 #include "rimf/patch/private.h"
 
-/* What follows the opcode: ModRM?, immediate of this size. */
+/* The parts after the opcode: ModRM?, immediate of this size. */
 #define M 0x10 /* ModRM */
 #define Z 4    /* 4 bytes; 2 after 66 (refused below) */
 #define NO 0xff
@@ -124,7 +123,7 @@ static size_t operand(const uint8_t *at, size_t room)
     return n + (mod == 1 ? 1 : mod == 2 ? 4 : 0);
 }
 
-/* Length of the first instruction, 0 when it is not known. */
+/* Length of the first instruction, or 0 if unknown. */
 size_t patch_instruction(const uint8_t *code, size_t room)
 {
     size_t at = 0;

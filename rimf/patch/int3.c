@@ -1,29 +1,27 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/patch/int3.c: bytes are changed behind a breakpoint, while threads run.
+ * rimf/patch/int3.c: changes bytes behind a breakpoint, while threads run.
  *
  *     e8 11 22 33 44     call old
- *     cc 11 22 33 44     1. who comes now traps and waits in on_trap
+ *     cc 11 22 33 44     1. arriving threads trap and wait in on_trap
  *        sync            2. every CPU has seen it: nobody decodes the old call
  *     cc 55 66 77 88     3. the tail, which nobody executes
  *        sync
- *     e8 55 66 77 88     4. the first byte: who waits runs the site again
+ *     e8 55 66 77 88     4. the first byte: waiting threads run the site again
  *        sync
  *
- * the order of the kernel's own text patching, for all sites of the batch at
- * once.  Writes go through /proc/self/mem; sync is membarrier's SYNC_CORE.
+ * This is the order of the kernel's own text patching, for all sites of the batch at once.  Writes go
+ * through /proc/self/mem; sync is membarrier's SYNC_CORE.
  *
- * SIGTRAP is the application's.  Its action is replaced for the duration of the
- * batch and put back as it was; a trap that is none of ours is handed to it (its
- * mask and SA_RESETHAND are honoured; the stack is ours, with SA_ONSTACK).  The default
- * action is not put back: a thread that has trapped may be held up inside the kernel before
- * its signal is queued, nobody can see that, and the default would end the process.  Our
- * handler then stays, and acts as the default does for every trap that is none of ours.
+ * SIGTRAP belongs to the application.  Its action is replaced during the batch and then restored; a trap
+ * that is not ours is passed to it (its mask and SA_RESETHAND are obeyed; the stack is ours, with
+ * SA_ONSTACK).  A default action is not restored: a thread that has trapped may still be inside the kernel,
+ * before its signal is queued; nobody can see that, and the default action would end the process.  So our
+ * handler stays, and acts like the default for every trap that is not ours.
  *
- * Why this is not the first choice (patch/remap.c is).  The kernel kills a thread
- * that traps while it blocks SIGTRAP.  All masks are looked at before the first
- * breakpoint, and one that blocks it, or a tracer, refuses the method.  But what
- * cannot be closed is:
+ * This is not the first choice (patch/remap.c is).  The kernel kills a thread that traps while it blocks
+ * SIGTRAP.  All masks are checked before the first breakpoint; if one blocks it, or there is a tracer, the
+ * method is refused.  These gaps remain:
  *   - a thread that blocks SIGTRAP between that look and the end of the batch;
  *   - a thread that has trapped, and is preempted inside the kernel before its
  *     signal is queued, until the batch is over and an action of the application's own
@@ -33,7 +31,7 @@
  *   - a fork by another thread that nobody keeps from it: the kernel copies
  *     the signal actions before the memory, so the child may have breakpoints and
  *     no handler;
- *   - a thread with no room for a signal frame on its stack.
+ *   - a thread with no space for a signal frame on its stack.
  */
 #include <linux/futex.h>
 #include <ucontext.h>
@@ -51,17 +49,10 @@ static struct {
     struct mvld_batch *batch; /* NULL: none */
     const struct rimf_sys *sys;
     struct patch_action before; /* the application's */
-    int32_t writer;       /* the thread that commits */
-    uint32_t done;        /* counts batches: who waits sleeps on it */
+    int32_t writer;       /* the committing thread */
+    uint32_t done;        /* counts batches; waiting threads sleep on it */
     uint32_t users;       /* threads inside the handler */
 } live;
-
-/* mov $15, %eax    b8 0f 00 00 00     rt_sigreturn
- * syscall          0f 05 */
-__attribute__((naked)) void patch_restorer(void)
-{
-    __asm__("mov $15, %eax; syscall");
-}
 
 /* ---- in the thread that trapped ---- */
 
@@ -87,9 +78,8 @@ static uint8_t byte_at(uintptr_t address)
     return *(const volatile uint8_t *)address;
 }
 
-/* fork() copied this process in the middle of a batch, whose writer is not in the
- * copy: the only thread here ends it.  The descriptor in the patcher is the
- * parent's memory, so another is opened. */
+/* fork() copied this process in the middle of a batch, whose writer is not in the copy: the only thread
+ * here completes it.  The descriptor in the patcher is the parent's memory, so another is opened. */
 static void adopt(struct mvld_batch *b)
 {
     struct rimf_patcher *p = b->patcher;
@@ -113,7 +103,7 @@ static void adopt(struct mvld_batch *b)
     SYS6(live.sys, SYS_rt_sigaction, SIGTRAP, &live.before, 0, 8, 0, 0);
 }
 
-/* Until the site holds an instruction again.  1: it was a site. */
+/* Waits until the site has an instruction again.  1: it was a site. */
 static int wait_for(uintptr_t site)
 {
     struct {
@@ -135,7 +125,7 @@ static int wait_for(uintptr_t site)
     return 1;
 }
 
-/* As if the kernel had delivered the signal to the application's action. */
+/* Calls the application's action as if the kernel had delivered the signal. */
 static void hand_on(int signal, struct patch_siginfo *info, ucontext_t *context)
 {
     const struct rimf_sys *sys = live.sys;
@@ -146,7 +136,7 @@ static void hand_on(int signal, struct patch_siginfo *info, ucontext_t *context)
     if (theirs.handler == SIG_IGNORE && info->code != TRAP_BY_KERNEL)
         return;
     if (theirs.handler == SIG_IGNORE || theirs.handler == SIG_DEFAULT) {
-        /* The default ends the process; the same siginfo goes into its core. */
+        /* The default action ends the process; the same siginfo goes into its core. */
         SYS6(sys, SYS_rt_sigaction, SIGTRAP, &none, 0, 8, 0, 0);
         SYS6(sys, SYS_rt_tgsigqueueinfo, SYS3(sys, SYS_getpid, 0, 0, 0),
              SYS3(sys, SYS_gettid, 0, 0, 0), SIGTRAP, info, 0, 0);
@@ -162,9 +152,9 @@ static void hand_on(int signal, struct patch_siginfo *info, ucontext_t *context)
     ((void (*)(int, void *, void *))theirs.handler)(signal, info, context);
 }
 
-/* Somebody sent a SIGTRAP to the thread that commits, and the application's handler could meet a
- * breakpoint, which only that thread can take away: it is sent again, and stays blocked until the
- * commit is over (patch_signals_back). */
+/* Somebody sent a SIGTRAP to the committing thread.  The application's handler could meet a breakpoint,
+ * which only that thread can remove.  So the signal is sent again, and stays blocked until the commit is
+ * over (patch_signals_back). */
 static int put_off(struct patch_siginfo *info, ucontext_t *context)
 {
     int32_t self = (int32_t)SYS3(live.sys, SYS_gettid, 0, 0, 0);
@@ -203,7 +193,7 @@ void patch_adopt(void)
         adopt(b);
 }
 
-/* What was in place; when that is ours, it stayed there in the place of the default. */
+/* Records the previous action; if that is ours, it had stayed instead of the default. */
 static void note_before(const struct patch_action *was)
 {
     if (was->handler != (void *)on_trap)
@@ -212,8 +202,8 @@ static void note_before(const struct patch_action *was)
 
 static int install(struct mvld_batch *b)
 {
-    /* A handler of the application that ran on top of ours could meet a breakpoint with
-     * SIGTRAP blocked.  Of signals that are not blocked it has none (patch_int3). */
+    /* A handler of the application that ran on top of ours could meet a breakpoint with SIGTRAP blocked.
+     * There is none for signals that are not blocked (patch_int3). */
     const struct patch_action ours = {(void *)on_trap,
                                 FLAG_SIGINFO | FLAG_RESTORER | FLAG_ONSTACK,
                                 (void *)patch_restorer, ~PATCH_SYNCHRONOUS};
@@ -223,7 +213,7 @@ static int install(struct mvld_batch *b)
 
     live.sys = b->patcher->host.sys;
     live.writer = (int32_t)SYS3(live.sys, SYS_gettid, 0, 0, 0);
-    /* Before ours is in place, or a trap of the application could come between. */
+    /* Before ours is set, because a trap of the application could come between. */
     r = (int)SYS6(live.sys, SYS_rt_sigaction, SIGTRAP, 0, &was, 8, 0, 0);
     if (r)
         return r;
@@ -235,9 +225,9 @@ static int install(struct mvld_batch *b)
     return r;
 }
 
-/* Waits for those that are in the handler or on the way to it, then gives the
- * signal back; but see the top for the default.  Between the exception and its signal, with interrupts on, the kernel
- * shows nothing: so nobody must be seen twice, a moment apart. */
+/* Waits for threads in the handler or on the way to it, then restores the action; but see the top for the
+ * default.  Between the exception and its signal, with interrupts on, the kernel shows nothing: so no
+ * thread may be seen in two looks, a moment apart. */
 static void uninstall(struct rimf_patcher *p)
 {
     const int64_t moment[2] = {0, 100000}; /* seconds, nanoseconds */
@@ -259,7 +249,7 @@ static void uninstall(struct rimf_patcher *p)
             SYS3(live.sys, SYS_nanosleep, moment, 0, 0);
         }
     }
-    while (__atomic_load_n(&live.users, __ATOMIC_SEQ_CST)) /* they may look at the batch */
+    while (__atomic_load_n(&live.users, __ATOMIC_SEQ_CST)) /* they may read the batch */
         SYS3(live.sys, SYS_sched_yield, 0, 0, 0);
     if (live.before.handler == SIG_DEFAULT)
         return;
@@ -267,7 +257,7 @@ static void uninstall(struct rimf_patcher *p)
         if (SYS6(live.sys, SYS_rt_sigaction, SIGTRAP, &live.before, &was, 8, 0, 0) == 0)
             break;
     }
-    if (was.handler != (void *)on_trap) /* the application set another meanwhile */
+    if (was.handler != (void *)on_trap) /* the application has set another one meanwhile */
         SYS6(live.sys, SYS_rt_sigaction, SIGTRAP, &was, 0, 8, 0, 0);
 }
 
@@ -311,7 +301,7 @@ static int protocol(struct mvld_batch *b)
     }
     if (r == 0)
         return 0;
-    /* Back the same way; if even that fails, by fresh pages. */
+    /* Undo by the same steps; if even that fails, by fresh pages. */
     if ((reached == FIRST && step(b, BREAK, 1)) ||
         (reached >= TAIL && step(b, TAIL, 1)) || step(b, FIRST, 1)) {
         if (patch_runs(b, 0) || patch_remap_runs(b, b->n_runs, 1))
@@ -326,8 +316,8 @@ int patch_int3(struct mvld_batch *b)
     struct patch_threads threads;
     int r = patch_threads_look(p, &threads);
 
-    /* A thread that starts, or is about to return from on_trap, blocks everything
-     * for a moment; one that means it goes on doing so. */
+    /* A thread that starts, or is about to return from on_trap, blocks everything for a moment; a thread
+     * that blocks intentionally continues to. */
     for (int tries = 0; r == 0 && threads.blocked && !threads.traced && tries < 64; tries++) {
         SYS3(p->host.sys, SYS_sched_yield, 0, 0, 0);
         r = patch_threads_look(p, &threads);

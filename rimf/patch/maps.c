@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/patch/maps.c: what is mapped at an address, as the kernel says.
+ * rimf/patch/maps.c: the kernel's mapping at an address.
  *
- * Since Linux 6.11 an ioctl on /proc/self/maps answers for one address; before,
- * the lines are read, in one sweep for ascending addresses.
+ * Since Linux 6.11 an ioctl on /proc/self/maps answers for one address; before, the lines are read, in one
+ * sweep for ascending addresses.
  *
- * Opening and closing that file is half of what a small commit costs, so who commits
- * often may have its descriptor kept (rimf_patcher_often).  The descriptors are the
- * application's, though, and it may do anything to ours:
+ * Opening and closing that file is half the cost of a small commit, so a program that commits often may
+ * have its descriptor kept (rimf_patcher_often).  But descriptors belong to the application, which may do
+ * anything to ours:
  *
  *   close it, and open something else   before each use the file is compared with
  *   under the same number                what was kept (fstat); a stranger is left alone
@@ -23,7 +23,7 @@
 
 #include "rimf/patch/private.h"
 
-/* struct procmap_query of <linux/fs.h>, which older headers lack. */
+/* struct procmap_query of <linux/fs.h>, not in older headers. */
 struct query {
     uint64_t size, flags, address;
     uint64_t start, end, vma_flags, page_size, offset, inode;
@@ -62,7 +62,7 @@ void patch_maps_close(struct patch_maps *m)
 
 /* ---- a descriptor that is kept ---- */
 
-#define KEPT_LEAST 512 /* its number at least: out of the way of those that are counted */
+#define KEPT_LEAST 512 /* its least number: out of the way of programs that count on low ones */
 
 static int is_kept(const struct patch_maps *m)
 {
@@ -99,7 +99,7 @@ void patch_maps_keep(struct patch_maps *m)
 
     m->fd = -1;
     if (m->kept > 0 && fd == m->kept) {
-        if (m->text) /* it was read from, and cannot be asked again */
+        if (m->text) /* it was read from, and cannot be queried again */
             patch_maps_forget(m);
         return;
     }
@@ -151,7 +151,7 @@ static int find_by_ioctl(struct patch_maps *m, uintptr_t address, struct patch_v
 
 /* ---- lines ---- */
 
-/* The next character, or -1: the end, or the kernel would not say. */
+/* The next character, or -1: the end, or a read error. */
 static int next_character(struct patch_maps *m)
 {
     if (m->next == m->fill) {

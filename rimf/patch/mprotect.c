@@ -8,19 +8,17 @@
  *   step 2            write                           write   cannot fail
  *   step 3            R-X                             R-X     must not fail
  *
- * Between steps 1 and 3 the pages cannot be executed.  So nobody must have entered
- * the code yet, or nothing else may run in this address space, no handler either
- * (commit blocks signals, but for the synchronous ones: the program must have no
- * handler of these).  And the code of these steps must lie elsewhere:
- * patch_window_hits refuses a batch that would pull the floor from under it.
+ * Between steps 1 and 3 the pages are not executable.  So either nobody has entered the code yet, or
+ * nothing else runs in this address space, including signal handlers (commit blocks signals, except the
+ * synchronous ones: the program must have no handler of these).  The code of these steps must be in other
+ * pages: patch_window_hits refuses a batch that would make it unexecutable.
  *
- * Step 3 can be refused by rules that the kernel applies only then (SELinux's
- * execmod, a filter that tells addresses apart): patch_remap_runs then moves an
- * executable copy over the pages.  (In a static program whose code shares those
- * pages with the engine it could not run; there is no other way left then.)
+ * Rules that the kernel applies only in step 3 can refuse it (SELinux's execmod, a filter that
+ * distinguishes addresses): then patch_remap_runs moves an executable copy over the pages.  (In a static
+ * program whose code shares those pages with the engine this is not possible; then there is no way back.)
  *
- * The first batch over a part of a mapping splits it for good, since the kernel
- * accounts for what was writable once.
+ * The first batch over a part of a mapping splits it permanently, because the kernel accounts for memory
+ * that was writable.
  */
 #include "rimf/patch/private.h"
 
@@ -32,7 +30,7 @@ static int overlaps(const struct patch_run *run, uintptr_t start, uintptr_t stop
     return run->start < stop && start < run->stop;
 }
 
-/* 1 when the pages of a run hold code that is needed while they are RW-. */
+/* Returns 1 if the pages of a run contain code that is needed while they are RW-. */
 static int patch_window_hits(const struct mvld_batch *b)
 {
     uintptr_t call = (uintptr_t)b->patcher->host.sys->call;
@@ -72,9 +70,9 @@ static inline __attribute__((always_inline)) void write_words(const struct patch
     }
 }
 
-/* To have pages populated is a system call, which costs as much as it spares of a fault for each of
- * so many (fewer are touched), measured with pages that follow each other: 1.5 us a page touched, 1.8 by
- * calls for four, 1.4 by calls for sixteen; 2.1 and 2.6 of single ones. */
+/* Populating pages takes a system call, which for fewer pages costs as much as the faults that it saves.
+ * Measured with adjacent pages: 1.5 us a page touched, 1.8 by calls for four, 1.4 by calls for sixteen;
+ * with single ones 2.1 and 2.6. */
 #define FEW (8 * RIMF_PAGE)
 
 /* Written before it is read, so that it faults once. */
@@ -89,10 +87,10 @@ static inline __attribute__((always_inline)) void make_own(const struct rimf_sys
         __asm__ volatile("lock orb $0, %0" : "+m"(*(uint8_t *)start) : : "cc");
 }
 
-/* So many bytes at once: what was populated is still in the nearer caches when it is changed. */
+/* Bytes at once: what was populated is then still in the nearer caches when it is changed. */
 #define STRETCH (64 * RIMF_PAGE)
 
-/* The pages become the process's own, those that follow each other together, and are changed. */
+/* Makes the pages private, adjacent ones together, and changes them. */
 static inline __attribute__((always_inline)) void write_stretches(const struct rimf_sys *sys,
                                                                   const struct patch_words *group)
 {
@@ -111,9 +109,8 @@ static inline __attribute__((always_inline)) void write_stretches(const struct r
     }
 }
 
-/* Opens the runs, writes, closes them.  0, or negative errno: nothing written.
- * *open is the number of runs that could not be made executable again; they are
- * moved to the front of the array. */
+/* Makes the runs writable, writes, makes them executable again.  0, or negative errno: nothing written.
+ * *open is the number of runs that could not be made executable; they are moved to the front of the array. */
 PATCH_WINDOW static long window(struct mvld_batch *b, size_t *open)
 {
     const struct rimf_sys *sys = b->patcher->host.sys;
@@ -159,7 +156,7 @@ int patch_mprotect_runs(struct mvld_batch *b)
         (!b->unentered && patch_handlers_may_run(p->host.sys, PATCH_SYNCHRONOUS)))
         return -EBUSY;
     r = window(b, &open);
-    /* r < 0: nothing was written, and the copies hold the old bytes. */
+    /* r < 0: nothing was written, and the copies have the old bytes. */
     if (open && patch_remap_runs(b, open, r != 0))
         patch_say(p, -EPERM, "%zu stretches of code, the first at %lx, could not be made executable "
                   "again", open, b->runs[0].start);

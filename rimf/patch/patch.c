@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/patch/patch.c: batches: gather, verify, apply.
+ * rimf/patch/patch.c: a batch (patch/batch.c) is verified and applied.
  *
  *   add … add ──► commit: signals off, lock
  *                   order      by address
@@ -8,23 +8,10 @@
  *                   apply      the first method that can
  *                 unlock, signals back
  *
- * Verification (patch_verify.c) only reads.
+ * Verification (patch/verify.c) only reads.
  * Methods see patches in ascending order and leave out those with a result.
  */
 #include "rimf/patch/private.h"
-
-#define SPARE_MAX (1u << 16) /* patches whose memory is kept for the next batch */
-
-void patch_say(const struct rimf_patcher *p, int err, const char *format, ...)
-{
-    va_list arguments;
-
-    if (!p->host.say)
-        return;
-    va_start(arguments, format);
-    p->host.say(p->host.cookie, err, format, arguments);
-    va_end(arguments);
-}
 
 /* ---- patcher ---- */
 
@@ -39,17 +26,6 @@ struct rimf_patcher *rimf_patcher_create(const struct rimf_patch_host *host)
     return p;
 }
 
-static void release_batch(const struct rimf_patch_host *host, struct mvld_batch *b)
-{
-    if (!b)
-        return;
-    host->release(host->cookie, b->regions);
-    host->release(host->cookie, b->runs);
-    host->release(host->cookie, b->patches);
-    host->release(host->cookie, b->words);
-    host->release(host->cookie, b);
-}
-
 void rimf_patcher_destroy(struct rimf_patcher *p)
 {
     struct rimf_patch_host host;
@@ -61,7 +37,7 @@ void rimf_patcher_destroy(struct rimf_patcher *p)
         sys_munmap(host.sys, p->scratch, RIMF_PAGE);
     p->maps.sys = host.sys;
     patch_maps_forget(&p->maps);
-    release_batch(&host, p->spare);
+    patch_release(&host, p->spare);
     host.release(host.cookie, p);
 }
 
@@ -77,7 +53,7 @@ static const struct patch_method *const methods[] = {
     &patch_method_selfmem,
 };
 
-/* May this process use it at all? */
+/* Whether this process may use it at all. */
 static int allowed(struct rimf_patcher *p, const struct patch_method *method)
 {
     int r;
@@ -117,97 +93,6 @@ int rimf_patcher_set_method(struct rimf_patcher *p, const char *name)
     return r;
 }
 
-/* ---- gather ---- */
-
-struct mvld_batch *rimf_patcher_begin(struct rimf_patcher *p)
-{
-    struct mvld_batch *b = __atomic_exchange_n(&p->spare, NULL, __ATOMIC_ACQUIRE);
-
-    if (!b)
-        b = p->host.alloc(p->host.cookie, sizeof(*b));
-    if (!b)
-        return NULL;
-    b->patcher = p;
-    b->ascending = 1;
-    b->unentered = b->all_copies = 0;
-    b->n = b->n_regions = b->n_runs = b->n_words = 0;
-    b->last = 0;
-    return b;
-}
-
-/* Apart, so that adding the usual patch saves no registers. */
-static __attribute__((noinline)) int add_growing(struct mvld_batch *b, uintptr_t address,
-                                                 const void *expect, const void *replace,
-                                                 size_t length)
-{
-    void *array = patch_longer(&b->patcher->host, b->patches, b->n, sizeof(*b->patches),
-                               &b->capacity);
-
-    if (!array)
-        return -ENOMEM;
-    b->patches = array;
-    return rimf_patch_add(b, address, expect, replace, length);
-}
-
-int rimf_patch_add(struct mvld_batch *b, uintptr_t address, const void *expect,
-                   const void *replace, size_t length)
-{
-    struct mvld_patch *patch;
-
-    if (!b || !expect || !replace || length - 1 >= MVLD_PATCH_MAX ||
-        address > UINTPTR_MAX - length || b->n == UINT32_MAX)
-        return -EINVAL;
-    if (b->n == b->capacity)
-        return add_growing(b, address, expect, replace, length);
-    patch = &b->patches[b->n++];
-    if (address < b->last)
-        b->ascending = 0;
-    b->last = address;
-    patch->address = address;
-    patch->length = (uint8_t)length;
-    patch_copy(patch->expect, expect, length);
-    patch_copy(patch->replace, replace, length);
-    patch->result = 0;
-    return 0;
-}
-
-void rimf_patch_unentered(struct mvld_batch *b)
-{
-    b->unentered = 1;
-}
-
-void rimf_patch_all_copies(struct mvld_batch *b)
-{
-    b->all_copies = 1;
-}
-
-size_t rimf_patch_count(const struct mvld_batch *b)
-{
-    return b ? b->n : 0;
-}
-
-const struct mvld_patch *rimf_patch_at(const struct mvld_batch *b, size_t index)
-{
-    return b && index < b->n ? &b->patches[index] : NULL;
-}
-
-void rimf_patch_end(struct mvld_batch *b)
-{
-    const struct rimf_patch_host *host;
-    struct rimf_patcher *p;
-
-    if (!b)
-        return;
-    p = b->patcher;
-    host = &p->host;
-    if (b->order)
-        host->release(host->cookie, b->order);
-    b->order = NULL;
-    if (b->capacity <= SPARE_MAX)
-        b = __atomic_exchange_n(&p->spare, b, __ATOMIC_ACQ_REL);
-    release_batch(host, b);
-}
-
 /* ---- apply ---- */
 
 static int fail_all(struct mvld_batch *b, int err)
@@ -219,20 +104,8 @@ static int fail_all(struct mvld_batch *b, int err)
     return err;
 }
 
-int patch_finish(struct mvld_batch *b, int err)
-{
-    for (size_t i = 0; i < b->n; i++) {
-        struct mvld_patch *patch = &b->patches[i];
-        if (patch->result == 0 && !patch_holds(patch, patch->replace))
-            patch->result = err;
-    }
-    patch_say(b->patcher, err, "a batch failed half-way and could not be undone: "
-              "part of its patches are in force");
-    return 1;
-}
-
-/* While others run, patches under which somebody may stand are refused.
- * How many are left? */
+/* While other threads run, refuses patches that a thread may stand inside.  Returns the number of remaining
+ * ones. */
 static size_t refuse_unsafe(struct mvld_batch *b)
 {
     size_t left = 0;
@@ -249,7 +122,7 @@ static size_t refuse_unsafe(struct mvld_batch *b)
     return left;
 }
 
-/* The first method that can.  One that cannot has changed nothing. */
+/* Uses the first possible method.  One that is not possible has changed nothing. */
 static int apply(struct mvld_batch *b, const char **name)
 {
     struct rimf_patcher *p = b->patcher;
@@ -291,7 +164,7 @@ static void close_maps(struct rimf_patcher *p)
         patch_maps_close(&p->maps);
 }
 
-/* Patch by patch, the maps being open. */
+/* Commits patch by patch, with the maps open. */
 static int commit_each(struct mvld_batch *b, const char **method)
 {
     struct rimf_patcher *p = b->patcher;
@@ -312,7 +185,7 @@ static int commit_each(struct mvld_batch *b, const char **method)
     return r < 0 ? fail_all(b, r) : 0;
 }
 
-/* The words as they are.  0, or negative errno: nothing has changed. */
+/* Commits the words as they are.  0, or negative errno: nothing has changed. */
 static int commit_words(struct mvld_batch *b, const char **method, size_t *applied)
 {
     struct rimf_patcher *p = b->patcher;

@@ -3,10 +3,9 @@
  * rimf/patch/patch.h: the patch engine: changes code of the running process in
  * verified batches.
  *
- * Passes reach it through `struct mvld_api` (patch_begin … patch_end), whose
- * functions are the rimf_patch_* below.  The engine knows nothing of the image
- * but what `struct rimf_patch_host` tells it, so it can be built and tested
- * alone.
+ * Passes call it through `struct mvld_api` (patch_begin … patch_end), whose functions are the
+ * rimf_patch_* below.  The engine knows only what `struct rimf_patch_host` tells it about the
+ * image, so it can be built and tested alone.
  *
  * What a commit promises
  *
@@ -34,10 +33,10 @@
  *             when threads run, behind breakpoints (patch/int3.c).  The only way
  *             on sealed mappings.
  *
- * The mappings are read from /proc/self/maps at every commit: code that is not
- * private, readable, executable and unwritable there is refused (-EFAULT), and
- * without /proc every commit is (-EPERM).  Who commits often can have the descriptor
- * kept (rimf_patcher_often); patch/maps.c says what that means for an application.
+ * The mappings are read from /proc/self/maps at every commit: code that is not private, readable,
+ * executable and unwritable there is refused (-EFAULT), and without /proc every commit is (-EPERM).
+ * A program that commits often can have the descriptor kept (rimf_patcher_often); patch/maps.c
+ * explains the consequences.
  *
  * Signals
  *
@@ -55,11 +54,10 @@
  * with selfmem pwrite64, getdents64, futex.  A filter that answers
  * any of them with an error is coped with.
  *
- * Fork: the child starts with its parent's patches.  A copy that is made in the middle of
- * another thread's batch may find it applied in part, each site whole; it takes over the
- * lock, and ends what the batch had begun.  Who wants whole batches in the child keeps
- * forks and commits apart, as multiverse does with its own lock.  No commit between vfork
- * and exec.
+ * Fork: the child starts with its parent's patches.  A child made in the middle of another thread's
+ * batch may find it applied in part, each site whole; it takes over the lock, and completes the
+ * batch.  To have only complete batches in children, serialise forks and commits, as multiverse
+ * does with its own lock.  No commit between vfork and exec.
  */
 #ifndef RIMF_PATCH_H
 #define RIMF_PATCH_H
@@ -67,58 +65,60 @@
 #include "mvld/pass.h"
 #include "rimf/base/sys.h"
 
+#include <stdarg.h>
+
 struct rimf_lock;
 
 /* What the engine needs of its image. */
 struct rimf_patch_host {
     const struct rimf_sys *sys;
-    struct rimf_lock *lock; /* one for the whole process; not held by who commits */
+    struct rimf_lock *lock; /* one for the whole process; not held by the committing thread */
     void *cookie;
     void *(*alloc)(void *cookie, size_t size); /* 16-byte aligned, zeroed, or NULL */
     void (*release)(void *cookie, void *memory);
-    /* The segment of an object that holds `address`: 0, or -ENOENT.  Objects that
-     * must not be changed (the vDSO) have none. */
+    /* The segment of an object that contains `address`: 0, or -ENOENT.  Objects that must not be
+     * changed (the vDSO) have none. */
     int (*segment)(void *cookie, uintptr_t address, struct mvld_segment *out);
     /* Where a copy of this code runs, or 0.  May be NULL.  See rimf_patch_all_copies. */
     uintptr_t (*copy)(void *cookie, uintptr_t address, size_t length);
-    /* A sentence: with err < 0 it explains an error that is about to be returned,
-     * with 0 it is a line for the log.  May be NULL. */
+    /* Reports a sentence: with err < 0 it explains an error that is about to be returned, with 0 it
+     * is a line for the log.  May be NULL. */
     void (*say)(void *cookie, int err, const char *format, va_list);
 };
 
-struct rimf_patcher; /* opaque: what the engine keeps for one image */
+struct rimf_patcher; /* opaque: the engine's state for one image */
 
 struct rimf_patcher *rimf_patcher_create(const struct rimf_patch_host *); /* NULL: no memory */
-void rimf_patcher_destroy(struct rimf_patcher *);                         /* NULL is nothing */
-/* "auto", "mprotect", "remap", "selfmem".  A forced method that cannot
- * serve some batch (mprotect while threads run) gives way to one that can.
- * -EINVAL: no such name.  -EPERM: this process may not use it.  -EDEADLK. */
+void rimf_patcher_destroy(struct rimf_patcher *);                         /* NULL: does nothing */
+/* "auto", "mprotect", "remap", "selfmem".  A forced method that is not possible for a batch
+ * (mprotect while threads run) is replaced by another.  -EINVAL: no such name.  -EPERM: this
+ * process may not use it.  -EDEADLK. */
 int rimf_patcher_set_method(struct rimf_patcher *, const char *name);
-/* Batches will come often: from now on the descriptor of /proc/self/maps may stay
- * open between those that come while nothing else runs. */
+/* Batches will be frequent: from now on the descriptor of /proc/self/maps may stay open between
+ * batches while nothing else runs. */
 void rimf_patcher_often(struct rimf_patcher *);
 struct mvld_batch *rimf_patcher_begin(struct rimf_patcher *);
 
-/* Nobody runs in the code that this batch changes, and nobody will before it is committed:
- * its objects are new.  Then patches of several instructions are safe while threads run. */
+/* No thread is in the code that this batch changes, and none will be before it is committed: its
+ * objects are new.  Then patches of several instructions are safe while threads run. */
 void rimf_patch_unentered(struct mvld_batch *);
 
-/* A patch of code of which a copy runs elsewhere is refused (-EXDEV), unless the batch has one of the copy, too.
- * Those of rimf_patch_add_words are not compared. */
+/* Refuses a patch of code that has a moved copy (-EXDEV), unless the batch also has a patch of the
+ * copy.  Patches of rimf_patch_add_words are not compared. */
 void rimf_patch_all_copies(struct mvld_batch *);
 
-/* As described in mvld/pass.h.  The order of patch_at is that of patch_add. */
+/* See mvld/pass.h.  patch_at has the order of patch_add. */
 void rimf_patch_often(struct mvld_image *);
 struct mvld_batch *rimf_patch_begin(struct mvld_image *);
 int rimf_patch_add(struct mvld_batch *, uintptr_t address, const void *expect,
                    const void *replace, size_t length);
 int rimf_patch_add_words(struct mvld_batch *, uintptr_t base, const struct mvld_word *,
                          const uint64_t *expect, const uint64_t *replace, size_t n);
-/* Code at these places, which ascend, is read and changed by `write`, while nothing else runs and
- * none of their pages can be executed: nor may it call what lies there.  It is called for a stretch
- * of them after the other, each up to `end`, of the last UINTPTR_MAX; the pages of a stretch become the
- * process's own together just before, which costs less than one by one.  When this cannot be done,
- * it is not called.  `words` lives until the commit. */
+/* Has `write` read and change the code at these ascending addresses, while nothing else runs and
+ * none of their pages are executable: it must not call code in them.  It is called for one stretch
+ * after the other, each up to `end`, UINTPTR_MAX for the last; the pages of a stretch are made
+ * private together just before, which is cheaper than one by one.  If this is not possible, it is
+ * not called.  `words` must live until the commit. */
 int rimf_patch_add_writer(struct mvld_batch *, uintptr_t base, const struct mvld_word *, size_t n,
                           void (*write)(void *cookie, uintptr_t end), void *cookie);
 /* -EDEADLK: this thread is already inside a commit. */

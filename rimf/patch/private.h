@@ -1,6 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
  * rimf/patch/private.h: shared by the files of the patch engine.
+ *
+ * A file calls files of its row and of rows below:
+ *
+ *     patch                                  a commit, from its lock to its end
+ *     mprotect                               the first method
+ *     remap, selfmem, int3                   the others, a circle: what one cannot undo, the next one undoes
+ *     words, threads
+ *     verify, insn                           what may be changed
+ *     batch, maps; process, crash            a circle, too: a handler of ours counts as none
  */
 #ifndef RIMF_PATCH_PRIVATE_H
 #define RIMF_PATCH_PRIVATE_H
@@ -15,9 +24,8 @@
 #define PATCH_RX (PROT_READ | PROT_EXEC)
 #define PATCH_RW (PROT_READ | PROT_WRITE)
 
-/* Code that runs while other code of its segment cannot: it must not lie in a
- * page that it makes unexecutable, so it is gathered in a section of its own
- * (patch_window_hits). */
+/* Code that runs while other code of its segment is not executable: it must not be in a page that it
+ * changes, so it has its own section (patch_window_hits). */
 #define PATCH_WINDOW __attribute__((section("mvld_patch_text"), noinline))
 
 /* ---- what is mapped (patch/maps.c) ------------------------------------- */
@@ -26,51 +34,49 @@ struct patch_vma {
     uintptr_t start, end;
     uint32_t prot;
     int shared;
-    uint64_t page_size; /* 0: unknown, ordinary */
+    uint64_t page_size; /* 0: unknown, ordinary pages */
     uint64_t offset, device, inode;
 };
 
 struct patch_maps {
     const struct rimf_sys *sys;
     int fd;
-    int text;          /* the kernel knows no PROCMAP_QUERY: read lines */
-    int answered;      /* it does: an ioctl on this descriptor was answered */
-    int kept;          /* the descriptor stays open between batches, and is this file: */
+    int text;          /* the kernel has no PROCMAP_QUERY: read lines */
+    int answered;      /* it has: an ioctl on this descriptor succeeded */
+    int kept;          /* the descriptor stays open between batches, and has this identity: */
     uint64_t kept_device, kept_inode;
     struct patch_vma last; /* the line read last */
     size_t fill, next;     /* of buffer */
-    int ended, unread;     /* the last line is read; or an earlier one cannot be */
+    int ended, unread;     /* the last line was read; or an earlier one cannot be read */
     char buffer[4096];
 };
 
 int patch_maps_open(struct patch_maps *, const struct rimf_sys *);
 void patch_maps_close(struct patch_maps *);
-/* Around the only opening of a batch, when nothing else runs: the descriptor of the
- * last batch, if it still is ours, and left open for the next.  `own`: 0 after a fork,
- * when the descriptor speaks of the parent's memory. */
+/* Around the only opening of a batch, if nothing else runs: reuses the descriptor of the last batch, if it
+ * is still ours, and leaves it open for the next.  `own`: 0 after a fork, when the descriptor refers to the
+ * parent's memory. */
 int patch_maps_reopen(struct patch_maps *, const struct rimf_sys *, int own);
 void patch_maps_keep(struct patch_maps *);
 void patch_maps_forget(struct patch_maps *);
-/* The mapping that holds `address`: 0, or -ENOENT.  Addresses of successive
- * queries must ascend, and a query for a name (else NULL) be the first. */
+/* The mapping that contains `address`: 0, or -ENOENT.  Addresses of successive queries must ascend, and a
+ * query for a name (else NULL) must be the first. */
 int patch_maps_find(struct patch_maps *, uintptr_t address, struct patch_vma *out, char *name,
                     size_t name_size);
 
 /* ---- a batch ------------------------------------------------------------ */
 
-/* Executable memory without a hole: one or more mappings that follow each other
- * and are all private and R-X. */
+/* Executable memory without a hole: one or more adjacent mappings, all private and R-X. */
 struct patch_region {
     uintptr_t start, end;
     uint64_t offset, device, inode; /* of start; inode 0: no file, or several */
     uint64_t page_size;
-    /* patch/remap.c: a copy, and the address that its first byte stands for */
+    /* patch/remap.c: a copy, and the address that its first byte replaces */
     uintptr_t aside, aside_of;
     size_t aside_size;
 };
 
-/* Pages that are changed together: [start, stop) of one region, for the patches
- * [first, end) by address. */
+/* Pages that are changed together: [start, stop) of one region, for the patches [first, end) by address. */
 struct patch_run {
     uintptr_t start, stop;
     size_t first, end;
@@ -95,12 +101,12 @@ struct mvld_batch {
     struct rimf_patcher *patcher;
     struct mvld_patch *patches; /* as added */
     size_t n, capacity;
-    int ascending;    /* as added is by address */
+    int ascending;    /* the order of adding is by address */
     int unentered;    /* rimf_patch_unentered */
     int all_copies;   /* rimf_patch_all_copies, */
-    size_t n_added;   /* of the first so many, the rest being words; set by commit */
+    size_t n_added;   /* number of patches before the expanded words; set by commit */
     uintptr_t last;   /* the address added last */
-    uint32_t *order;  /* else: indices by address, made by commit */
+    uint32_t *order;  /* otherwise indices by address, made by commit */
     struct patch_region *regions; /* by address, made by commit */
     size_t n_regions, regions_capacity;
     struct patch_run *runs; /* by address, made by a method */
@@ -111,8 +117,8 @@ struct mvld_batch {
 
 struct patch_method {
     const char *name;
-    /* Applies every patch with result 0.  0: done.  Negative errno: nothing has
-     * changed.  1: done in part, `result` says which. */
+    /* Applies every patch with result 0.  0: done.  Negative errno: nothing has changed.  1: done in part;
+     * `result` says which. */
     int (*apply)(struct mvld_batch *);
 };
 extern const struct patch_method patch_method_mprotect, patch_method_remap, patch_method_selfmem;
@@ -120,11 +126,11 @@ extern const struct patch_method patch_method_mprotect, patch_method_remap, patc
 struct rimf_patcher {
     struct rimf_patch_host host;
     const struct patch_method *forced;
-    uintptr_t scratch; /* one page, R-X: what may this process do? */
-    int often;         /* batches come often: rimf_patcher_often */
+    uintptr_t scratch; /* one R-X page to try permissions on */
+    int often;         /* batches are frequent: rimf_patcher_often */
     int wiped;         /* the kernel clears a child's copy of the scratch page */
-    struct mvld_batch *spare; /* the last batch: the next takes over its arrays */
-    int alone; /* for the batch under way: nothing else runs in this address space */
+    struct mvld_batch *spare; /* the last batch, whose arrays the next one reuses */
+    int alone; /* for the present batch: nothing else runs in this address space */
     int mem;   /* /proc/self/mem, between patch_mem_open and _close */
     struct patch_maps maps;
     char name[4096]; /* of a mapping */
@@ -136,40 +142,40 @@ static inline __attribute__((always_inline)) struct mvld_patch *patch_nth(const 
     return &b->patches[b->order ? b->order[i] : i];
 }
 
-/* A longer array with the same head, or NULL.  The old one is released. */
+/* Of a batch, or of none. */
+void patch_release(const struct rimf_patch_host *, struct mvld_batch *);
+/* A longer array with the same elements, or NULL.  The old one is released. */
 void *patch_longer(const struct rimf_patch_host *, void *old, size_t n, size_t size,
                    size_t *capacity);
 /* Sorts: 0, -ENOMEM. */
 int patch_order(struct mvld_batch *);
-/* Gives those that may not be applied their `result`; how many? */
+/* Sets the `result` of patches that may not be applied; returns their number. */
 size_t patch_verify(struct mvld_batch *);
-/* Does the memory at the patch hold these bytes? */
+/* Whether the memory at the patch has these bytes. */
 int patch_holds(const struct mvld_patch *, const uint8_t *bytes);
-/* When undoing failed: sees which patches are in force, gives the others `err`.
- * Returns 1, for `apply`. */
+/* If undoing failed: finds the patches in force, and sets `err` for the others.  Returns 1, for `apply`. */
 int patch_finish(struct mvld_batch *, int err);
-/* 0: the bytes [start, end) lie in code that may be changed; `known` is more such code
- * around them.  Addresses ascend; `segment` and `known` start as zeros. */
+/* Returns 0 if the bytes [start, end) are in code that may be changed; `known` is more such code around
+ * them.  Addresses ascend; `segment` and `known` are initially zero. */
 int patch_place(struct mvld_batch *, uintptr_t start, uintptr_t end, struct mvld_segment *segment,
                 struct patch_span *known);
-/* One more run, unset, or NULL. */
+/* Adds an unset run, or returns NULL. */
 struct patch_run *patch_run_add(struct mvld_batch *);
-/* The words become patches: 0, or why one does not. */
+/* Expands the words to patches: 0, or why one is wrong. */
 int patch_words_expand(struct mvld_batch *);
-/* 0: all words can be written at once, their runs are made, and *n is how many change
- * something.  Negative: patch_words_expand is to be tried.  (patch_words.c) */
+/* 0: all words can be written at once, their runs are made, and *n is the number of those that change
+ * something.  Negative: try patch_words_expand.  (patch/words.c) */
 int patch_words_verify(struct mvld_batch *, size_t *n);
-/* Writes patches and words, whose runs were made: as `apply` of struct patch_method. */
+/* Writes patches and words whose runs were made: as `apply` of struct patch_method. */
 int patch_mprotect_runs(struct mvld_batch *);
-/* One mprotect over a hole costs by the page, a pair of calls around it by the call:
- * this is where both cost the same, 0.15 us a page and 4 us a pair on the machine that
- * was measured (`bench/patch gaps`). */
+/* One mprotect over a hole costs by the page, a pair of calls around it by the call.  This is the
+ * break-even: 0.15 us a page and 4 us a pair on the measured machine (`bench/patch gaps`). */
 #define PATCH_GAP (32 * RIMF_PAGE)
-/* Fills `runs`: patches whose pages are at most `gap` bytes apart and in one region
- * are in one run.  0, -ENOMEM. */
+/* Makes `runs`: patches whose pages are at most `gap` bytes apart and in one region are in one run.  0,
+ * -ENOMEM. */
 int patch_runs(struct mvld_batch *, uintptr_t gap);
-/* The bytes of one patch: 1 to 16.  Inline, for a call of memcpy may lead
- * anywhere; as two overlapping loads and stores where it can. */
+/* Copies the bytes of one patch, 1 to 16.  Inline, because memcpy's code may be anywhere; with two
+ * overlapping loads and stores if possible. */
 static inline __attribute__((always_inline)) void patch_copy(void *to, const void *from, size_t n)
 {
     uint64_t head8, tail8;
@@ -237,13 +243,13 @@ void patch_say(const struct rimf_patcher *, int err, const char *format, ...)
 
 #define PATCH_SIGNAL(n) (1ul << ((n) - 1))
 #define PATCH_SIGTRAP PATCH_SIGNAL(5)
-/* What an instruction of a commit may raise, or a filter in the place of a system call: TRAP, BUS,
- * SEGV, SYS.  The kernel ends a process in which one is blocked when it comes.  (ILL and FPE nothing
- * here raises; who sends one waits until the commit is over.) */
+/* Signals that an instruction of a commit may raise, or a filter instead of a system call: TRAP, BUS, SEGV,
+ * SYS.  The kernel ends a process in which such a signal is blocked.  (Nothing here raises ILL and FPE; if
+ * somebody sends one, it waits until the commit is over.) */
 #define PATCH_SYNCHRONOUS \
     (PATCH_SIGTRAP | PATCH_SIGNAL(7) | PATCH_SIGNAL(11) | PATCH_SIGNAL(31))
 
-struct patch_action { /* struct sigaction as the kernel knows it */
+struct patch_action { /* the kernel's struct sigaction */
     void *handler;
     uint64_t flags;
     void *restorer;
@@ -258,54 +264,53 @@ struct patch_siginfo { /* the head of siginfo_t */
     int32_t signal, error, code;
 };
 
-/* Where a handler returns to (patch/int3.c). */
+/* The return address of a handler (patch/process.c). */
 void patch_restorer(void);
-/* The one of patch/crash.c, which runs nothing of the program's. */
+/* Whether it is the handler of patch/crash.c, which runs none of the program's code. */
 int patch_is_crash_handler(const void *handler);
 
-/* All other signals off for this thread, and back. */
+/* Blocks all other signals in this thread, and restores them. */
 int patch_signals_off(const struct rimf_sys *, uint64_t *before);
 void patch_signals_back(const struct rimf_sys *, const uint64_t *before);
-/* 1: the program has a handler of one of these signals, which may run in this thread in the middle of a
- * commit and call what is being patched. */
+/* Returns 1 if the program has a handler of one of these signals, which may run in this thread during a
+ * commit and call the code that is being patched. */
 int patch_handlers_may_run(const struct rimf_sys *, uint64_t signals);
-/* 1: no other thread, nor another process in the same address space. */
+/* Returns 1 if there is no other thread, nor another process in the same address space. */
 int patch_alone(const struct rimf_sys *);
-/* 1: no other thread.  Asked by a call that the host loader makes too. */
+/* Returns 1 if there is no other thread.  Uses only a call that the host loader makes, too. */
 int patch_single_thread(const struct rimf_sys *);
-/* 0: mprotect may take a page from RW- to R-X, as far as can be known. */
+/* Returns 0 if mprotect may take a page from RW- to R-X, as far as can be known. */
 int patch_mprotect_allowed(struct rimf_patcher *);
-/* 1: this is a child of fork that has not committed yet. */
+/* Returns 1 in a child of fork that has not committed yet. */
 int patch_is_child(struct rimf_patcher *);
-/* Makes patch_is_child know.  0, or negative errno. */
+/* Makes patch_is_child work in later children.  0, or negative errno. */
 int patch_mark_parent(struct rimf_patcher *);
-/* Writes through /proc/self/mem, whatever the protections. */
+/* Writes through /proc/self/mem, regardless of protections. */
 int patch_mem_open(struct rimf_patcher *);
 int patch_mem_write(struct rimf_patcher *, uintptr_t at, const void *bytes, size_t n);
 void patch_mem_close(struct rimf_patcher *);
-/* Every CPU that runs this process executes a serialising instruction. */
+/* Makes every CPU that runs this process execute a serialising instruction. */
 int patch_sync_cores(struct rimf_patcher *);
 
 /* ---- for threads ----------------------------------------------------------- */
 
 /* Length of the first instruction, 0: unknown, or longer than `room`. */
 size_t patch_instruction(const uint8_t *code, size_t room);
-/* 1: nobody can stand between these bytes (patch_insn.c). */
+/* Returns 1 if no thread can stand between these bytes (patch/insn.c). */
 int patch_one_instruction(const uint8_t *code, size_t length);
 
-/* What /proc says of the threads: (patch/threads.c) */
+/* The threads' state in /proc (patch/threads.c). */
 struct patch_threads {
-    int traced;  /* a debugger would take SIGTRAP for itself */
-    int blocked; /* somebody blocks SIGTRAP */
-    int pending; /* somebody has one coming */
+    int traced;  /* a debugger would receive SIGTRAP */
+    int blocked; /* a thread blocks SIGTRAP */
+    int pending; /* a thread has one pending */
 };
 int patch_threads_look(struct rimf_patcher *, struct patch_threads *);
 
-/* The breakpoint protocol for all patches of the batch, /proc/self/mem being
- * open (patch/int3.c). */
+/* Runs the breakpoint protocol for all patches of the batch, with /proc/self/mem open (patch/int3.c). */
 int patch_int3(struct mvld_batch *);
 
-/* In a child of fork: ends a batch that the parent was writing. */
+/* In a child of fork: completes a batch that the parent was writing. */
 void patch_adopt(void);
 
 /* Moves copies over the first n runs, with new bytes or (back) old ones. */

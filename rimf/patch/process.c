@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/patch/process.c: what this process may do to its own code, and who else
- * runs in it.  Asked at every commit: programs start threads, give up
- * privileges and load filters at any time, and each question costs less than a
- * microsecond.
+ * rimf/patch/process.c: what this process may do to its own code, and its other threads.  Queried at
+ * every commit: programs start threads, give up privileges and load filters at any time, and each query
+ * costs less than a microsecond.
  */
 #include <fcntl.h>
 #include <linux/sched.h>
@@ -26,7 +25,14 @@ void patch_signals_back(const struct rimf_sys *sys, const uint64_t *before)
     }
 }
 
-/* The default, or SIG_IGN, which the kernel does not heed where it raises such a signal itself. */
+/* mov $15, %eax    b8 0f 00 00 00     rt_sigreturn
+ * syscall          0f 05 */
+__attribute__((naked)) void patch_restorer(void)
+{
+    __asm__("mov $15, %eax; syscall");
+}
+
+/* The default, or SIG_IGN, which the kernel ignores if it raises such a signal itself. */
 static int is_handled(const struct rimf_sys *sys, int signal)
 {
     struct patch_action action;
@@ -50,12 +56,11 @@ int patch_single_thread(const struct rimf_sys *sys)
     return SYS6(sys, SYS_newfstatat, AT_FDCWD, "/proc/self/task", &st, 0, 0, 0) == 0 && st.st_nlink == 3;
 }
 
-/* unshare(2) of memory, signal handlers and thread group does nothing in a
- * process that shares its memory with nobody, and fails in any other: the
- * kernel's own answer, and it counts vfork's parent and bare CLONE_VM too.
- * Where a filter forbids the call, the links of /proc/self/task are counted
- * (itself, its parent, and one a thread); no answer means "not alone".
- * While the answer is used, signals are blocked, so this thread starts none. */
+/* unshare(2) of memory, signal handlers and thread group does nothing in a process that shares its memory
+ * with nobody, and fails in any other: this is the kernel's own answer, and it includes vfork's parent and
+ * bare CLONE_VM.  If a filter forbids the call, the links of /proc/self/task are counted (itself, its
+ * parent, and one for each thread); no answer means "not alone".  While the answer is used, signals are
+ * blocked, so this thread starts none. */
 int patch_alone(const struct rimf_sys *sys)
 {
     long r = SYS3(sys, SYS_unshare, CLONE_VM | CLONE_SIGHAND | CLONE_THREAD, 0, 0);
@@ -63,12 +68,11 @@ int patch_alone(const struct rimf_sys *sys)
     return r == 0 || (r != -EINVAL && patch_single_thread(sys));
 }
 
-/* A page that is executable already is asked to become so: nothing changes, but
- * a seccomp filter against new executable memory shows itself.  The page was
- * written first and made executable then, which shows SELinux's execmem.
- * PR_SET_MDWE has its own question. */
+/* Asks to make a page executable that already is: nothing changes, but a seccomp filter against new
+ * executable memory shows itself.  The page was first written and then made executable, which shows
+ * SELinux's execmem.  PR_SET_MDWE has its own query. */
 #define PR_GET_MDWE 66
-#define SCRATCH_MARK 64 /* a byte that is not 0, but in a child of fork: see patch_is_child */
+#define SCRATCH_MARK 64 /* a byte that is not 0, except in a child of fork: see patch_is_child */
 
 static int scratch(struct rimf_patcher *p)
 {
@@ -100,8 +104,8 @@ int patch_mprotect_allowed(struct rimf_patcher *p)
     return (int)r;
 }
 
-/* A process number would not do: a child in a new namespace may have its parent's.
- * The kernel clears the page in the child, whoever called it to fork. */
+/* A process number would not do: a child in a new namespace may have its parent's.  The kernel clears the
+ * page in the child, whoever called fork. */
 int patch_is_child(struct rimf_patcher *p)
 {
     return p->wiped && !*(volatile uint8_t *)(p->scratch + SCRATCH_MARK);
@@ -150,8 +154,8 @@ void patch_mem_close(struct rimf_patcher *p)
     sys_close(p->host.sys, p->mem);
 }
 
-/* Opening proves little: a kernel may be set to refuse writes to pages that are
- * not writable (proc_mem.force_override).  The scratch page shows it. */
+/* Opening proves little: a kernel may refuse writes to pages that are not writable
+ * (proc_mem.force_override).  The scratch page shows it. */
 int patch_mem_open(struct rimf_patcher *p)
 {
     const uint8_t ret = 0xc3;
@@ -175,9 +179,9 @@ int patch_mem_open(struct rimf_patcher *p)
 #define CMD_SYNC_CORE 32    /* MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE */
 #define CMD_REGISTER_SYNC 64 /* its registration */
 
-/* Registration makes every later switch between processes a little dearer and
- * may take milliseconds under threads, so it waits for the first batch that
- * needs it.  It belongs to the address space: asked anew when refused. */
+/* Registration makes later switches between processes slightly slower and may take milliseconds under
+ * threads, so it waits for the first batch that needs it.  It belongs to the address space: repeated when
+ * refused. */
 int patch_sync_cores(struct rimf_patcher *p)
 {
     const struct rimf_sys *sys = p->host.sys;

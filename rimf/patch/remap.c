@@ -7,34 +7,30 @@
  *                                  writable and executable, then R-X
  *   mremap      A' ──► A           one system call a run of pages
  *
- * Why a running thread sees the old instruction or the new one and nothing else.
- * mremap(MREMAP_FIXED) holds mmap_lock for writing from before the old page goes
- * until the new one is there.  A thread that fetches in between finds no page,
- * faults, and waits for that lock (with per-VMA locks too: the old VMA is gone
- * from the tree and the new one is write-locked until mmap_lock is dropped), then
- * runs the same instruction again.  For an instruction across two pages both
- * translations are removed, and removed on every CPU, before the first new page
- * appears; so no fetch can join an old half to a new one.  Pages of one run go in
- * one call.  patch_stress proves it on the machine at hand.
+ * Why a running thread sees only the old instruction or the new one: mremap(MREMAP_FIXED) holds mmap_lock
+ * for writing from before the old page is removed until the new one is there.  A thread that fetches in
+ * between finds no page, faults, and waits for that lock (with per-VMA locks too: the old VMA is out of the
+ * tree and the new one is write-locked until mmap_lock is dropped), then executes the same instruction
+ * again.  For an instruction across two pages both translations are removed, on every CPU, before the first
+ * new page appears; so no fetch can join an old half to a new one.  Pages of one run are moved in one call.
+ * patch_stress tests this on the present machine.
  *
- * No signal is involved: threads may block SIGTRAP, have tiny stacks, be traced,
- * or be created meanwhile.  That is why this is the first choice under threads.
+ * No signal is involved: threads may block SIGTRAP, have tiny stacks, be traced, or be created meanwhile.
+ * So this is the first choice under threads.
  *
- * Copies aside are made from the same file, so that perf, gdb and pmap go on
- * seeing the object; only if that file cannot be opened any more (replaced,
- * another root), or may not be mapped, the new pages are anonymous.  Every run
- * is a mapping of its own afterwards (see stretches).  Pages locked by mlockall(MCL_CURRENT) and
- * protection keys of the text are lost where they are replaced.
+ * Copies are made from the same file, so that perf, gdb and pmap still see the object.  Only if that file
+ * cannot be opened any more (replaced, another root), or may not be mapped, are the new pages anonymous.
+ * Every run is a mapping of its own afterwards (see stretches).  Replaced pages lose locks by
+ * mlockall(MCL_CURRENT) and protection keys.
  *
  * On hugetlbfs whole huge pages are copied and moved.
  *
  * Making the copy needs either the right to turn a page from RW- to R-X, or a
  * writable /proc/self/mem (PR_SET_MDWE, filters against mprotect).
  *
- * Everything that can fail for want of memory is done before the first move, but
- * for the mappings that a move adds: a process may have 65530.  A move that fails
- * is undone by moving old bytes back the same way, or, where no move works any more,
- * by writing them into the pages that are there now, as patch/selfmem.c does it.
+ * Everything that can fail for lack of memory is done before the first move, except for the mappings that a
+ * move adds: a process may have 65530.  A move that fails is undone by moving old bytes back the same way,
+ * or, if no move works any more, by writing them into the present pages, as patch/selfmem.c does.
  */
 #include <fcntl.h>
 #include <linux/futex.h>
@@ -46,7 +42,7 @@ static void copy_pages(uintptr_t to, uintptr_t from, size_t n)
     __asm__ volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(n) : : "memory");
 }
 
-/* The object's file, when it is still what is mapped there.  Negative: no. */
+/* Maps the object's file, if it is still the mapped one.  Negative: it is not. */
 static int map_file(struct rimf_patcher *p, const struct patch_region *region, uintptr_t start,
                     size_t size, int prot, uintptr_t *out)
 {
@@ -99,8 +95,8 @@ static int map_aside(struct rimf_patcher *p, struct patch_region *region, uintpt
     return 0;
 }
 
-/* Gives back what is left aside.  The runs [0, moved) are gone from there, and other
- * threads may have mapped something in their place since: it is not ours to unmap. */
+/* Unmaps unused copies.  The runs [0, moved) are gone from there, and other threads may have mapped
+ * something at their addresses: that is not ours to unmap. */
 static void drop_asides(struct mvld_batch *b, size_t moved)
 {
     const struct rimf_sys *sys = b->patcher->host.sys;
@@ -127,8 +123,8 @@ static void drop_asides(struct mvld_batch *b, size_t moved)
     }
 }
 
-/* Fills the copy of one run: what its pages hold, and in the place of each patch its
- * new bytes (or the old ones, to go back). */
+/* Fills the copy of one run: the content of its pages, with the new bytes of each patch (or the old ones,
+ * to undo). */
 static int fill(struct mvld_batch *b, const struct patch_run *run, int by_mem, int back)
 {
     const struct patch_region *region = &b->regions[run->region];
@@ -179,7 +175,7 @@ static int prepare_by(struct mvld_batch *b, size_t n, int back, int by_mem)
     return r;
 }
 
-/* Copies of the runs [0, n), R-X, ready to be moved. */
+/* Makes copies of the runs [0, n), R-X, ready to be moved. */
 static int prepare(struct mvld_batch *b, size_t n, int back)
 {
     int r = patch_mprotect_allowed(b->patcher);
@@ -204,7 +200,7 @@ static int move(const struct mvld_batch *b, const struct patch_run *run)
     return sys_failed(r) ? (int)r : 0;
 }
 
-/* The runs [0, n), all or none; *done is how many are moved. */
+/* Moves the runs [0, n), all or none; *done is the number of moved ones. */
 static int move_all(struct mvld_batch *b, size_t n, int back, size_t *done)
 {
     int r = prepare(b, n, back);
@@ -218,9 +214,9 @@ static int move_all(struct mvld_batch *b, size_t n, int back, size_t *done)
     return r;
 }
 
-/* A run costs two mappings for good, of which a process may have 65530, and two
- * rounds of interrupts to other CPUs; a page between two runs, when it is copied
- * along, costs its memory.  So few runs are kept apart, many are joined. */
+/* A run costs two mappings permanently, of which a process may have 65530, and two rounds of interrupts to
+ * other CPUs; a page between two runs that is copied along costs its memory.  So few runs stay separate,
+ * many are joined. */
 static int stretches(struct mvld_batch *b)
 {
     static const struct {
@@ -263,9 +259,8 @@ static void wait_a_moment(const struct rimf_sys *sys)
     SYS6(sys, SYS_futex, &nobody, FUTEX_WAIT_PRIVATE, nobody, millisecond, 0, 0);
 }
 
-/* The old bytes of the patches [0, end) by address, written over the new ones.  0: they
- * are all back.  -EDEADLK is a thread that blocks SIGTRAP, and one that starts or ends
- * does so for a moment only. */
+/* Writes the old bytes of the patches [0, end), by address, over the new ones.  0: all are back.  -EDEADLK
+ * is a thread that blocks SIGTRAP, and one that starts or ends does so for a moment only. */
 static int write_back(struct mvld_batch *b, size_t end)
 {
     const int later = 1; /* no result of verification */
@@ -278,7 +273,7 @@ static int write_back(struct mvld_batch *b, size_t end)
         r = patch_method_selfmem.apply(b);
     }
     turn_round(b, end, later, 0);
-    for (size_t i = 0; r > 0 && i < end; i++) { /* settled the wrong way round */
+    for (size_t i = 0; r > 0 && i < end; i++) { /* with the wrong result */
         struct mvld_patch *patch = patch_nth(b, i);
         if (patch_holds(patch, patch->replace))
             patch->result = 0;
@@ -297,7 +292,7 @@ static int apply(struct mvld_batch *b)
     end = done ? b->runs[done - 1].end : 0;
     if (r && done && move_all(b, done, 1, &undone) && write_back(b, end))
         return patch_finish(b, r);
-    /* The moves have reached every CPU; this empties their pipelines as well. */
+    /* The moves have reached every CPU; this also empties their pipelines. */
     if (!b->patcher->alone)
         patch_sync_cores(b->patcher);
     return r;

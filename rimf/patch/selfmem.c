@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/patch/selfmem.c: writes through /proc/self/mem, which needs no change of
- * protections: the kernel copies the page if it is shared with the file, and
- * writes the copy.
+ * rimf/patch/selfmem.c: writes through /proc/self/mem, without changing protections: the kernel copies a
+ * page that is shared with the file, and writes the copy.
  *
- * Alone, the bytes are simply written.  With threads, patch/int3.c does it.
+ * Without other threads, the bytes are simply written.  With threads, patch/int3.c does it.
  */
 #include "rimf/patch/private.h"
 
-/* On failure back again, if need be by fresh pages. */
+/* After a failure undoes, if need be by fresh pages. */
 static int write_all(struct mvld_batch *b, int back)
 {
     struct rimf_patcher *p = b->patcher;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/patch/threads.c: what /proc/self/task/<tid>/status tells of each thread
- * before breakpoints may be set.
+ * rimf/patch/threads.c: reads /proc/self/task/<tid>/status of each thread before breakpoints are set.
  */
 #include <fcntl.h>
 

@@ -1,30 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/patch/verify.c: which patches of a batch may be applied, and which pages
- * they touch.
+ * rimf/patch/verify.c: decides which patches of a batch may be applied, and which pages they touch.
  *
- * By address, so that overlaps are neighbours, and so that mappings are asked for
- * once, in one sweep.  The mapping is looked at before the code is read.
+ * In order of address, so that overlaps are neighbours, and mappings are queried once, in one sweep.  The
+ * mapping is checked before the code is read.
  */
 #include "rimf/patch/private.h"
-
-void *patch_longer(const struct rimf_patch_host *host, void *old, size_t n, size_t size,
-                   size_t *capacity)
-{
-    size_t more = *capacity ? *capacity * 4 : 64;
-    void *array;
-
-    if (more > SIZE_MAX / 4 / size)
-        return NULL;
-    array = host->alloc(host->cookie, more * size);
-    if (!array)
-        return NULL;
-    if (n)
-        memcpy(array, old, n * size);
-    host->release(host->cookie, old);
-    *capacity = more;
-    return array;
-}
 
 /* ---- order ---- */
 
@@ -71,8 +52,8 @@ static int changeable(const struct patch_vma *v)
     return v->prot == PATCH_RX && !v->shared;
 }
 
-/* Lets the last region grow up to `until` over the mappings that follow it, or
- * stops at the first that may not be changed. */
+/* Extends the last region up to `until` over the mappings that follow it, or to the first that may not be
+ * changed. */
 static void grow(struct mvld_batch *b, uintptr_t until)
 {
     struct patch_region *region = &b->regions[b->n_regions - 1];
@@ -89,7 +70,7 @@ static void grow(struct mvld_batch *b, uintptr_t until)
     }
 }
 
-/* Makes the last region one that holds [start, end), if that may be changed. */
+/* Makes the last region one that contains [start, end), if that may be changed. */
 static int map(struct mvld_batch *b, uintptr_t start, uintptr_t end)
 {
     struct patch_region *region;
@@ -127,8 +108,19 @@ int patch_holds(const struct mvld_patch *patch, const uint8_t *bytes)
     return patch_same((const void *)patch->address, bytes, patch->length);
 }
 
-/* What the last answers say of patches to come: [start, end) is executable code of
- * one segment and may be changed. */
+int patch_finish(struct mvld_batch *b, int err)
+{
+    for (size_t i = 0; i < b->n; i++) {
+        struct mvld_patch *patch = &b->patches[i];
+        if (patch->result == 0 && !patch_holds(patch, patch->replace))
+            patch->result = err;
+    }
+    patch_say(b->patcher, err, "a batch failed half-way and could not be undone: "
+              "part of its patches are in force");
+    return 1;
+}
+
+/* Records for later patches: [start, end) is executable code of one segment and may be changed. */
 static void remember(const struct mvld_batch *b, const struct mvld_segment *segment,
                      struct patch_span *known)
 {
@@ -169,8 +161,8 @@ int patch_place(struct mvld_batch *b, uintptr_t start, uintptr_t end,
     return r;
 }
 
-/* Want of memory, or of answers from the kernel, says nothing about the patch that it
- * met: then none may be applied, or half of a change would be.  0: nothing of that. */
+/* A lack of memory, or of answers from the kernel, is not the fault of the patch that met it: then none may
+ * be applied, because that would apply half of a change.  0: nothing of that kind. */
 static int undecided(struct mvld_batch *b)
 {
     int err = b->patcher->maps.unread ? -EPERM : 0;
@@ -185,7 +177,7 @@ static int undecided(struct mvld_batch *b)
     return err;
 }
 
-/* 1: one of the batch changes exactly these bytes. */
+/* Returns 1 if a patch of the batch changes exactly these bytes. */
 static int is_patched(const struct mvld_batch *b, uintptr_t address, size_t length)
 {
     size_t begun = RIMF_BISECT(i, b->n, patch_nth(b, i)->address <= address);
@@ -193,7 +185,7 @@ static int is_patched(const struct mvld_batch *b, uintptr_t address, size_t leng
     return begun && patch_nth(b, begun - 1)->address == address && patch_nth(b, begun - 1)->length == length;
 }
 
-/* Who changed the code where it was mapped alone would be told that it is done, and nothing of it would run. */
+/* A change of the original alone would be reported as done, although only the copy runs. */
 static int refuse_copied(struct mvld_batch *b)
 {
     const struct rimf_patch_host *host = &b->patcher->host;
@@ -216,7 +208,7 @@ size_t patch_verify(struct mvld_batch *b)
 {
     struct mvld_segment segment = {0, 0, 0};
     struct patch_span known = {0, 0};
-    struct mvld_patch *furthest = NULL; /* of those before, the one that ends last */
+    struct mvld_patch *furthest = NULL; /* of the previous patches, the one that ends last */
     uintptr_t taken = 0;                /* its end */
     size_t refused = 0;
     int any = 0;
@@ -260,8 +252,7 @@ size_t patch_verify(struct mvld_batch *b)
     return refused;
 }
 
-/* The pages of a patch.  Mappings of hugetlbfs can only be changed by whole pages
- * of theirs. */
+/* The pages of a patch.  Mappings of hugetlbfs can be changed only by whole huge pages. */
 static void pages_of(const struct patch_region *region, const struct mvld_patch *patch,
                      uintptr_t *start, uintptr_t *stop)
 {
@@ -273,8 +264,8 @@ static void pages_of(const struct patch_region *region, const struct mvld_patch 
     *stop = *stop > region->end ? region->end : *stop;
 }
 
-/* Of the i-th and those that follow it, the last before the first that is not wholly
- * before `stop`.  Most patches share their pages with the one before. */
+/* The last patch from the i-th on before the first that is not wholly before `stop`.  Most patches share
+ * their pages with the previous one. */
 static size_t last_before(const struct mvld_batch *b, size_t i, uintptr_t stop)
 {
     while (i + 1 < b->n) {

@@ -1,27 +1,24 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/patch/words.c: patches by the thousand, without a copy of each.
+ * rimf/patch/words.c: thousands of patches, without a copy of each.
  *
- * Who changes the same sites again and again has them in arrays already: where they
- * are, what they hold, what they are to hold.  A batch takes these arrays as they are.
- * While nothing else runs there are three sweeps left, and no more than a dozen
- * instructions a site in each:
+ * A caller that changes the same sites repeatedly already has them in arrays: addresses, present and wanted
+ * bytes.  A batch uses these arrays directly.  If nothing else runs, three sweeps remain, with at most a
+ * dozen instructions a site in each:
  *
  *     the caller    fills `replace`
  *     verify        inside what may be changed?  ascending?  the old bytes?  which pages?
  *     window        writes (patch/mprotect.c)
  *
- * That is for the usual case, in which every patch verifies and one protection change
- * will do.  Whatever else comes up (a byte that differs, a breakpoint, threads, another
- * method, pages that are not ordinary) is not decided here: the words become patches
- * like any other, of which each is judged, refused or applied on its own.
+ * This is the usual case, in which every patch verifies and one protection change suffices.  In any other
+ * case (a byte that differs, a breakpoint, threads, another method, special pages) the words become
+ * ordinary patches, each of which is checked, refused or applied alone.
  *
- * Who knows where code will be changed before he reads it has it done in the window itself
- * (rimf_patch_add_writer).  A page of a file costs a fault when it is read and another one
- * when it is written; asked for together, written at once, it costs two thirds of these
- * (1.6 us beside 2.5 in the virtual machine that was measured).  And each protection of it that
- * changes once it is there costs a tenth of a microsecond: so it is read, judged and written
- * between one pair of these.
+ * A caller that knows the places before reading them has them changed in the window itself
+ * (rimf_patch_add_writer).  A page of a file costs a fault when it is read and another when it is written;
+ * populated together and written at once, it costs two thirds of these (1.6 us, compared with 2.5 in the
+ * measured virtual machine).  Each later change of its protection costs a tenth of a microsecond: so it is
+ * read, checked and written between one pair of these.
  */
 #include "rimf/patch/private.h"
 
@@ -59,7 +56,7 @@ int rimf_patch_add_writer(struct mvld_batch *b, uintptr_t base, const struct mvl
     return write ? add_group(b, &group) : -EINVAL;
 }
 
-/* The i-th word, or it and the one that it is joined with, as a patch. */
+/* Makes a patch of the i-th word, or of it and its joined one. */
 static int expand(struct mvld_batch *b, const struct patch_words *group, size_t i, size_t n)
 {
     uint8_t expect[MVLD_PATCH_MAX], replace[MVLD_PATCH_MAX];
@@ -96,17 +93,17 @@ int patch_words_expand(struct mvld_batch *b)
     return 0;
 }
 
-/* What the sweep knows. */
+/* State of the sweep. */
 struct sweep {
     struct mvld_segment segment;
     struct patch_span known; /* may be changed */
-    uintptr_t taken;         /* end of the patch before */
+    uintptr_t taken;         /* end of the previous patch */
     uintptr_t stop;          /* end of the pages of the last run */
     size_t n;                /* patches that change something */
 };
 
-/* The pages of the patch at [start, end) become part of the last run, or a new one, and
- * its mapping is asked for when it is another.  0: leave it to the other way. */
+/* Adds the pages of the patch at [start, end) to the last run, or a new one, and queries its mapping if it
+ * is another.  0: use the other method. */
 static __attribute__((noinline)) int step(struct mvld_batch *b, struct sweep *s, uintptr_t start,
                                           uintptr_t end)
 {
@@ -126,18 +123,18 @@ static __attribute__((noinline)) int step(struct mvld_batch *b, struct sweep *s,
     run = patch_run_add(b);
     if (!run)
         return 0;
-    /* No patches: what the pages hold is what their copies are to hold. */
+    /* No patches: the copies get the present content of the pages. */
     *run = (struct patch_run){page, s->stop, 0, 0, b->n_regions - 1};
     return 1;
 }
 
-/* 1: every patch of the group verifies. */
+/* Returns 1 if every patch of the group verifies. */
 static int sweep(struct mvld_batch *b, struct sweep *s, const struct patch_words *group)
 {
     const uint64_t *expect = group->expect, *replace = group->replace;
     const struct mvld_word *words = group->words;
     const uintptr_t base = group->base;
-    uintptr_t taken = s->taken, limit = 0; /* up to here no new pages come */
+    uintptr_t taken = s->taken, limit = 0; /* no new pages up to here */
     size_t n = 0;
 
     for (size_t i = 0; i < group->n; i++) {
@@ -164,7 +161,7 @@ static int sweep(struct mvld_batch *b, struct sweep *s, const struct patch_words
     return 1;
 }
 
-/* 1: all of it may be changed. */
+/* Returns 1 if all of it may be changed. */
 static int sweep_pages(struct mvld_batch *b, struct sweep *s, const struct patch_words *group)
 {
     uintptr_t limit = 0;

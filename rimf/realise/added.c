@@ -2,10 +2,10 @@
  *
  * rimf/realise/added.c: code that a pass adds with names and unwind tables (code_add of mvld/pass.h).
  *
- * Unwinders and debuggers ask the host loader which object an address is in, and that object's table.
- * So such code lies where moved code does, in the room of libconcat.so.1, and is known in the same ways
- * (moved/moved.h): the table that unwinders search grows, debuggers hear of a file with names, perf
- * gets lines.  All this when the pass has returned 0; of a pass that failed nobody hears.
+ * Unwinders and debuggers ask the host loader for the object of an address, and use that object's table.  So
+ * such code is in libconcat.so.1's region like moved code, and is announced in the same ways (moved/moved.h):
+ * the table that unwinders search grows, debuggers get a file with names, perf gets lines.  This happens
+ * after the pass returned 0; code of a failed pass is never announced.
  */
 #include "rimf/realise/realise.h"
 
@@ -18,17 +18,17 @@
 #include <sys/mman.h> /* numbers only */
 
 struct added_code {
-    struct added_code *next; /* behind it in the region */
+    struct added_code *next; /* after it in the region */
     const struct mvld_context *owner;
     uint32_t names;
     size_t n;
-    struct rimf_described functions[]; /* names and frames stand behind them */
+    struct rimf_described functions[]; /* names and frames follow them */
 };
 
 /* ---- instructions of frames -------------------------------------------------------------- */
 
-/* How many numbers of variable length an instruction takes, and bytes before them; or -1: it is none that code
- * without data of its own needs. */
+/* The number of variable-length operands of an instruction, and bytes before them; or -1: code without data
+ * of its own does not need it. */
 static int operands(uint8_t instruction, size_t *bytes)
 {
     static const struct { uint8_t instruction, numbers, bytes; } known[] = {
@@ -108,7 +108,7 @@ static struct added_code *copy(struct mvld_image *image, const struct mvld_new_f
     return added;
 }
 
-/* Pages of the region, behind what is there. */
+/* Takes pages of the region, behind the present ones. */
 static long take_pages(struct mvld_image *image, size_t size, const char **why)
 {
     struct moved_code *moved = moved_region(image, why);
@@ -144,7 +144,7 @@ void *rimf_code_add(const struct mvld_context *ctx, size_t size, const struct mv
     if (why)
         return rimf_fail(image, EINVAL, "%s: function %zu of new code: %s", ctx->pass, i, why), NULL;
     if (image->moved && image->moved->n_planned > image->moved->n)
-        rimf_image_emit_before(image); /* code that is about to move there does */
+        rimf_image_emit_before(image); /* code that is about to move is placed first */
     at = take_pages(image, rimf_page_up(size), &why);
     if (sys_failed(at))
         return rimf_fail(image, (int)-at, "%s: no code is added: %s", ctx->pass, why), NULL;
@@ -171,7 +171,7 @@ static void report(struct mvld_image *image, const struct added_code *added)
         rimf_log(image->log, MVLD_LOG_WARNING, "%s: its code has no names: %s", added->owner->pass, image->error);
 }
 
-/* It can be executed. */
+/* Makes it executable. */
 int rimf_added_realise(struct mvld_image *image, int failed)
 {
     int error = 0;
@@ -186,4 +186,47 @@ int rimf_added_realise(struct mvld_image *image, int failed)
         rimf_heap_release(&image->heap, added);
     }
     return error;
+}
+
+/* ---- what its pass does not want any more ------------------------------------------------- */
+
+/* NULL, or why it stays (static, or the last sentence). */
+static const char *in_use(const struct mvld_context *ctx, const struct new_section *section)
+{
+    struct mvld_image *image = ctx->image;
+
+    if (section->owner != ctx)
+        rimf_format(image->error, sizeof image->error, "the pass '%s' added it", section->owner->pass);
+    for (const struct section_wanted *wanted = image->sections_wanted; wanted; wanted = wanted->next)
+        if (wanted->section == &section->public)
+            return "it is wanted with another protection";
+    return section->owner != ctx              ? image->error
+           : section->public.prot & PROT_EXEC ? "it is executed by now"
+           : rimf_retarget_leads_into(image, section->public.address, section->public.size)
+               ? "a reference is wanted there" : NULL;
+}
+
+int rimf_section_remove(const struct mvld_context *ctx, const struct mvld_section *public)
+{
+    struct mvld_image *image = rimf_context_image(ctx);
+    struct new_section **at = image ? &image->new_sections : NULL, *section;
+    int error = rimf_only_in(image, RIMF_STAGE_RUN, ctx ? ctx->pass : "");
+    const char *why;
+
+    if (error)
+        return error;
+    while (*at && &(*at)->public != public)
+        at = &(*at)->next;
+    section = *at;
+    if (!section || rimf_object_find(image, section->public.address))
+        return rimf_fail(image, EINVAL, "%s: no section that was added is to be removed", ctx->pass);
+    why = in_use(ctx, section);
+    if (why)
+        return rimf_fail(image, EBUSY, "%s: the section at %lx stays: %s", ctx->pass,
+                         (unsigned long)section->public.address, why);
+    sys_munmap(image->sys, section->public.address, section->public.size);
+    *at = section->next;
+    image->n_new_sections--;
+    rimf_heap_release(&image->heap, section);
+    return 0;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/realise/api.c: the functions that passes are given (mvld/pass.h); those of
- * image/core.c, and what there is to ask beyond them.
+ * rimf/realise/api.c: the functions for passes (mvld/pass.h): those of image/core.c, and further queries.
  */
 #include "rimf/image/private.h"
 
@@ -24,7 +23,7 @@ static int moved_find(const struct mvld_image *image, uintptr_t original, size_t
     return rimf_moved_find(image, original, length, moved);
 }
 
-/* One pass at a time has code on its way. */
+/* Only one pass at a time moves code. */
 static int region_open(const struct mvld_context *ctx, enum mvld_pages pages, uint32_t names, const char **why)
 {
     const struct moved_code *moved = ctx && ctx->image ? ctx->image->moved : NULL;
@@ -66,17 +65,18 @@ static const struct mvld_api api = {
     .file_read = rimf_file_read,
     .random = rimf_random,
     .file_place = rimf_file_place,
+    .file_object = rimf_file_object,
     .slot_name = rimf_slot_name,
     .symbol_each = rimf_symbol_each,
-    .domain_count = rimf_domain_count,
-    .domain_at = rimf_domain_at,
     .domain_add = rimf_domain_add,
     .domain_of = rimf_domain_of,
     .domain_move = rimf_domain_move,
     .section_at = rimf_section_at,
-    .section_find = rimf_section_find,
     .section_set_pages = rimf_section_set_pages,
+    .section_protect = rimf_section_protect,
+    .key_add = rimf_key_add,
     .section_add = rimf_section_add,
+    .section_remove = rimf_section_remove,
     .code_add = rimf_code_add,
     .symbol_bind = rimf_symbol_redirect,
     .symbol_hide = rimf_symbol_hide,
@@ -89,6 +89,7 @@ static const struct mvld_api api = {
     .function_find = rimf_function_find,
     .instruction_each = instruction_each,
     .code_splice = code_splice,
+    .code_remove = rimf_code_remove,
 };
 
 const struct mvld_api *rimf_api(void)

@@ -1,19 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/realise/changes.c: the calls of an object made direct where they stand, as passes want it.
+ * rimf/realise/changes.c: makes the calls of an object direct in place, as passes want: makes the pages with such
+ * calls writable and private, one stretch after the other; reads each call, compares it with the analysis,
+ * and writes it.
  *
- *     open         where calls through a slot are wanted, asked once a slot, in the order in which slots lie; no
- *                  page of code is read
- *     window       the pages with a call that becomes direct are writable, and the process's own, a
- *                  stretch of them after the other: each call is read, compared with what the
- *                  analysis says, and written
- *
- * So a page of code is read once, just after the kernel has copied it, and its protection is changed
- * once each way.  When anything else runs in this address space, or code may not be made writable,
- * or some of the code runs elsewhere, the same calls become patches, some thousands at a time
- * (realise/patches.c): these are read to judge, read again to verify, and written later.
- *
- * Calls may be direct in a file already (store/manifest.h), which is laid over first.
+ * So a page of code is read once, just after the kernel has copied it, and its protection is changed once
+ * each way.  If anything else runs in this address space, or code may not be made writable, or some of the
+ * code has moved, the same calls become patches, some thousands at a time (realise/patches.c): these are read
+ * for checking, read again for verification, and written later.
  */
 #include "rimf/realise/changes.h"
 
@@ -24,17 +18,16 @@
 #include <errno.h> /* numbers only */
 
 struct changing {
-    struct emit_calls c;
-    struct analysis_call *left; /* `c.calls`, where some of the object's are left out; or NULL */
+    struct emit_calls *c;
     struct mvld_word *words;    /* calls of all pages that are written */
     size_t n_words;
     size_t pages;
-    size_t next; /* call to be changed */
+    size_t next; /* next call to change */
 };
 
 /* ---- which pages -------------------------------------------------------------------- */
 
-/* Of each page the first, and those that go on into the next. */
+/* Selects the first call of each page, and those that extend into the next page. */
 static void want(struct changing *c, uint32_t at, uint32_t end)
 {
     const struct mvld_word *last = c->n_words ? &c->words[c->n_words - 1] : NULL;
@@ -45,16 +38,16 @@ static void want(struct changing *c, uint32_t at, uint32_t end)
     c->pages += (size_t)(!last || at / RIMF_PAGE != last_page) + (at / RIMF_PAGE != end / RIMF_PAGE);
 }
 
-/* A page that is wanted needs no other call of it, but for one at its end. */
+/* A selected page needs no other call of it, except one at its end. */
 static void choose(struct changing *c)
 {
-    uint32_t wanted = UINT32_MAX; /* page in which the last one began */
+    uint32_t wanted = UINT32_MAX; /* page of the last one's start */
 
-    for (size_t i = 0; i < c->c.n_calls; i++) {
-        const struct analysis_call *call = &c->c.calls[i];
+    for (size_t i = 0; i < c->c->n_calls; i++) {
+        const struct analysis_call *call = &c->c->calls[i];
         uint32_t at = call->address, end = at + analysis_call_length(call) - 1;
 
-        if ((at / RIMF_PAGE == wanted && end / RIMF_PAGE == wanted) || !way_of(&c->c, call)->target)
+        if ((at / RIMF_PAGE == wanted && end / RIMF_PAGE == wanted) || !way_of(c->c, call)->target)
             continue;
         want(c, at, end);
         wanted = at / RIMF_PAGE;
@@ -64,13 +57,13 @@ static void choose(struct changing *c)
 /* At most two calls of each page, and no more than there are. */
 static size_t most_words(const struct changing *c)
 {
-    const struct mvld_object *object = &c->c.object->public;
+    const struct mvld_object *object = &c->c->object->public;
     size_t n = 0;
 
     for (size_t i = 0; i < object->n_segments; i++)
         if (object->segments[i].prot & PROT_EXEC)
             n += 2 * ((object->segments[i].end - object->segments[i].start) / RIMF_PAGE + 2);
-    return n < c->c.n_calls ? n : c->c.n_calls;
+    return n < c->c->n_calls ? n : c->c->n_calls;
 }
 
 /* ---- the window --------------------------------------------------------------------- */
@@ -94,33 +87,34 @@ static void change(struct emit_calls *c, const struct analysis_call *call, const
         store(&site);
 }
 
-/* Nothing that is called from here lies in the object (holds_us). */
+/* Nothing that is called from here is in the object (holds_us). */
 static void change_up_to(void *cookie, uintptr_t end)
 {
     struct changing *c = cookie;
     size_t i = c->next;
 
-    for (; i < c->c.n_calls; i++) {
-        const struct analysis_call *call = &c->c.calls[i];
-        const struct way *way = way_of(&c->c, call);
+    for (; i < c->c->n_calls; i++) {
+        const struct analysis_call *call = &c->c->calls[i];
+        const struct way *way = way_of(c->c, call);
 
-        if (c->c.object->view.bias + call->address >= end)
+        if (c->c->object->view.bias + call->address >= end)
             break;
         if (way->target)
-            change(&c->c, call, way);
+            change(c->c, call, way);
     }
     c->next = i;
 }
 
-/* Code that is run while that of the object cannot be. */
+/* Whether the object contains code that must run while the object's code is not executable. */
 static int holds_us(const struct mvld_object *object)
 {
     return (uintptr_t)change_up_to - object->start < object->end - object->start;
 }
 
-static int commit(struct mvld_image *image, struct changing *c)
+static int commit(struct changing *c)
 {
-    const struct rimf_object *object = c->c.object;
+    struct mvld_image *image = c->c->image;
+    const struct rimf_object *object = c->c->object;
     struct mvld_batch *batch = rimf_patch_begin(image);
     int error = -ENOMEM;
 
@@ -131,80 +125,20 @@ static int commit(struct mvld_image *image, struct changing *c)
     if (!error)
         error = rimf_patch_commit(batch, NULL);
     rimf_patch_end(batch);
-    if (c->next == c->c.n_calls)
-        return 0;
-    return error ? error : -EBUSY;
+    return c->next == c->c->n_calls ? 0 : error ? error : -EBUSY;
 }
 
-/* ---- an object ------------------------------------------------------------------------ */
-
-/* While a snapshot is made that has its originals changed, nothing has moved yet, and what is learnt relies on no
- * moved code but that of the start. */
-static uintptr_t lead(const struct emit_calls *c, uintptr_t target)
+int change_calls(struct emit_calls *c, int apart)
 {
-    uintptr_t moved = c->image->watch ? 0 : rimf_moved_to(c->image, target);
-
-    return moved ? moved : target;
-}
-
-/* Calls of code that moved just now were made what is wanted as it did. */
-static int leave_out_moved(struct changing *c, size_t made)
-{
-    struct emit_calls *e = &c->c;
-    const struct analysis *s = rimf_analysis_units(e->image, e->object);
-    const struct moved_code *moved = e->image->moved;
-    size_t n = 0, unit = 0;
-
-    c->left = s ? rimf_heap_alloc(&e->image->heap, e->n_calls * sizeof *c->left) : NULL;
-    for (size_t i = 0; c->left && i < e->n_calls; i++) {
-        uint32_t address = e->calls[i].address;
-        const struct moved_fragment *fragment = moved_fragment_at(moved, e->object, e->object->view.bias + address);
-
-        while (address - s->units[unit].start >= s->units[unit].size)
-            unit++; /* the reader saw to it that there is one */
-        if (!fragment || (size_t)(fragment - moved->list) < made || s->units[unit].reason != ANALYSIS_PROVEN)
-            c->left[n++] = e->calls[i];
-    }
-    e->calls = c->left;
-    e->n_calls = n;
-    return c->left ? 0 : -ENOMEM;
-}
-
-/* What there is to change, with memory for it. */
-static int prepare(struct changing *c, size_t made, const char **why)
-{
-    struct emit_calls *e = &c->c;
+    struct changing all = {.c = c};
     int error;
 
-    e->calls = rimf_alone_calls(e->image, e->object, &e->n_calls, why);
-    if (!e->calls)
-        return -ENODATA;
-    error = rimf_has_moved(e->image, e->object) ? leave_out_moved(c, made) : 0;
-    if (!error && !e->n_calls && c->left)
-        return -ENODATA;
-    if (!error)
-        error = emit_calls_open(e, 0, why);
-    c->words = rimf_heap_alloc(&e->image->heap, (most_words(c) + 1) * sizeof *c->words);
-    return error != -ENOMEM && c->words ? error
-           : rimf_fail(e->image, ENOMEM, "out of memory for the calls of %s", e->object->public.name);
-}
-
-/* Together, where that can be. */
-int rimf_calls_change(struct mvld_image *image, struct rimf_object *object, size_t made, const char **why)
-{
-    struct changing c = {.c = {.image = image, .object = object, .lead = lead}};
-    int result = prepare(&c, made, why);
-
-    if (!result) {
-        choose(&c);
-        if (image->watch)
-            rimf_alone_write(image, &c.c);
-        if (c.left || holds_us(&object->public) || (c.n_words && commit(image, &c)))
-            result = change_patches(&c.c);
-        emit_count(&c.c, c.pages);
-    }
-    emit_calls_close(&c.c);
-    rimf_heap_release(&image->heap, c.words);
-    rimf_heap_release(&image->heap, c.left);
-    return result;
+    all.words = rimf_heap_alloc(&c->image->heap, (most_words(&all) + 1) * sizeof *all.words);
+    if (!all.words)
+        return rimf_fail(c->image, ENOMEM, "out of memory for the calls of %s", c->object->public.name);
+    choose(&all);
+    error = apart || holds_us(&c->object->public) || (all.n_words && commit(&all)) ? change_patches(c) : 0;
+    emit_count(c, all.pages);
+    rimf_heap_release(&c->image->heap, all.words);
+    return error;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/realise/patches.c: the calls of an object as patches, where they cannot be changed
- * together (realise/changes.c).
+ * rimf/realise/patches.c: makes the calls of an object by patches, if they cannot be changed together
+ * (realise/changes.c).
  *
  * Each patch takes 24 bytes of memory until it is committed, each commit a dozen system calls.
  */
@@ -14,19 +14,19 @@
 #include <errno.h> /* numbers only */
 
 #define BATCH 2048u
-#define AHEAD 8u /* code that nobody runs yet lies in distant caches */
+#define AHEAD 8u /* code that has not run yet is in distant caches */
 
-/* Patches that wait; too much for the stack. */
+/* Waiting patches; too much for the stack. */
 struct waiting {
     struct mvld_word words[BATCH];
     uintptr_t at[BATCH];
     uint64_t old[BATCH], made[BATCH];
     const struct way *ways[BATCH];
     size_t n;
-    int moved; /* some of the code runs elsewhere */
+    int moved; /* some of the code has moved */
 };
 
-/* Pieces of moved code lie in any order, and far from the object: their patches are handed over one by one. */
+/* Moved fragments are in any order, and far from the object: their patches are added one by one. */
 static int add_all(const struct emit_calls *c, struct waiting *w, struct mvld_batch *batch)
 {
     int error = batch ? 0 : -ENOMEM;
@@ -48,7 +48,7 @@ static void miss_at(struct emit_calls *c, const struct waiting *w, const struct 
             emit_miss(c, w->ways[i], edit_other);
 }
 
-/* The engine lists words only when it refused some. */
+/* The engine lists words only if it refused some. */
 static int flush(struct emit_calls *c, struct waiting *w)
 {
     struct mvld_batch *batch;
@@ -60,7 +60,7 @@ static int flush(struct emit_calls *c, struct waiting *w)
     error = add_all(c, w, batch);
     if (!error) {
         error = rimf_patch_commit(batch, NULL);
-        /* No other object would fare better. */
+        /* The same would happen for every other object. */
         error = error == -EPERM || error == -ENOMEM
                     ? rimf_fail(c->image, -error, "no code could be changed: %s", c->image->error) : 0;
     }
@@ -74,7 +74,7 @@ static int flush(struct emit_calls *c, struct waiting *w)
     return error;
 }
 
-/* A site that already is what it shall be has no patch. */
+/* A site that already has the wanted bytes needs no patch. */
 static int add(struct emit_calls *c, struct waiting *w, const struct way *way, const struct site *site)
 {
     if (site->old == site->made)

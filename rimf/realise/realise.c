@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/realise/realise.c: what passes want becomes memory, behind the last of them.
+ * rimf/realise/realise.c: after the last pass, writes what passes want into memory.
  *
  *     references         that are wanted elsewhere, each by itself (realise/retarget.c)
  *     calls in place     while a snapshot is made, which holds what becomes of originals
  *     code moves         with the calls in it (moved/batch.c)
  *     calls in place     else: of what did not move
+ *     words              that are wanted elsewhere
+ *     functions go       that are removed (code/remove.c), wherever they are by then
+ *     sections           are protected (image/sections.c)
  */
 #include "rimf/realise/realise.h"
 
@@ -33,7 +36,7 @@ static void report(const struct mvld_image *image, const struct rimf_edit_report
         rimf_log(image->log, category, "%s: %zu sites left: %s", r->ctx->pass, r->left[i].n, r->left[i].why);
 }
 
-/* Of the object, for each pass. */
+/* Adds up the object's counts for each pass. */
 static void add_up(const struct mvld_image *image, const struct rimf_object *object, int in_moved)
 {
     for (struct rimf_edit *edit = rimf_edits_of(image, object); edit; edit = rimf_edit_behind(image, edit)) {
@@ -56,7 +59,7 @@ static void add_up(const struct mvld_image *image, const struct rimf_object *obj
     }
 }
 
-/* `format` has places for a pass, the object, and why. */
+/* `format` has a pass, the object, and the reason. */
 static void say_left(const struct mvld_image *image, const struct rimf_object *object, const char *format, const char *why)
 {
     for (struct rimf_edit *edit = rimf_edits_of(image, object); edit; edit = rimf_edit_behind(image, edit))
@@ -66,9 +69,63 @@ static void say_left(const struct mvld_image *image, const struct rimf_object *o
 
 /* ---- calls ------------------------------------------------------------------------------------- */
 
-/* Of pieces of moved code those from number `made` of the list on have their calls. */
+/* While a snapshot is made that has its originals changed, nothing has moved yet, and what is learnt relies on no
+ * moved code but that of the start. */
+static uintptr_t lead(const struct emit_calls *c, uintptr_t target)
+{
+    uintptr_t moved = c->image->watch ? 0 : rimf_moved_to(c->image, target);
+
+    return moved ? moved : target;
+}
+
+/* Fragments from number `made` of the list on were made with their calls bound as wanted when they moved.
+ * Returns a list of the other calls, and makes it the one of `c`.  NULL: out of memory. */
+static struct analysis_call *leave_out_moved(struct emit_calls *c, size_t made)
+{
+    const struct analysis *s = rimf_analysis_units(c->image, c->object);
+    const struct moved_code *moved = c->image->moved;
+    struct analysis_call *left = s ? rimf_heap_alloc(&c->image->heap, c->n_calls * sizeof *left) : NULL;
+    size_t n = 0, unit = 0;
+
+    for (size_t i = 0; left && i < c->n_calls; i++) {
+        uint32_t address = c->calls[i].address;
+        const struct moved_fragment *fragment = moved_fragment_at(moved, c->object, c->object->view.bias + address);
+
+        while (address - s->units[unit].start >= s->units[unit].size)
+            unit++; /* the reader saw to it that there is one */
+        if (!fragment || (size_t)(fragment - moved->list) < made || s->units[unit].reason != ANALYSIS_PROVEN)
+            left[n++] = c->calls[i];
+    }
+    c->calls = left;
+    c->n_calls = n;
+    return left;
+}
+
+/* The object's calls, and where they are wanted.  0; -ENODATA with a sentence in *why, or NULL: none of its calls is
+ * left; or another negative errno with one. */
+static int open_calls(struct emit_calls *c, size_t made, struct analysis_call **left, const char **why)
+{
+    const struct analysis *s = rimf_analysis_calls(c->image, c->object, why);
+    int error = 0;
+
+    if (!s)
+        return -ENODATA;
+    c->calls = s->calls;
+    c->n_calls = s->n_calls;
+    if (rimf_has_moved(c->image, c->object)) {
+        *left = leave_out_moved(c, made);
+        error = !*left ? -ENOMEM : !c->n_calls ? -ENODATA : 0;
+    }
+    if (!error)
+        error = emit_calls_open(c, 0, why);
+    return error != -ENOMEM ? error
+           : rimf_fail(c->image, ENOMEM, "out of memory for the calls of %s", c->object->public.name);
+}
+
 static int emit_in_place(struct mvld_image *image, struct rimf_object *object, size_t made)
 {
+    struct emit_calls c = {.image = image, .object = object, .lead = lead};
+    struct analysis_call *left = NULL;
     const char *why = object->public.why;
     int error;
 
@@ -78,17 +135,19 @@ static int emit_in_place(struct mvld_image *image, struct rimf_object *object, s
         say_left(image, object, "%s: %s: left: %s", why);
         return 0;
     }
-    error = rimf_calls_change(image, object, made, &why);
-    if (error == -ENODATA && !why)
-        return 0; /* all of its calls moved */
-    if (error == -ENODATA)
+    error = open_calls(&c, made, &left, &why);
+    if (!error)
+        error = change_calls(&c, left != NULL);
+    else if (error == -ENODATA && why)
         say_left(image, object, "%s: no analysis of %s: %s: run mvld analyze", why);
-    else
+    if (error != -ENODATA)
         add_up(image, object, 0);
+    emit_calls_close(&c);
+    rimf_heap_release(&image->heap, left);
     return error == -ENODATA ? 0 : error;
 }
 
-/* After an error no other object would fare better. */
+/* After an error the same would happen for every other object. */
 static int emit_all_in_place(struct mvld_image *image, size_t made)
 {
     const struct rimf_table *table = rimf_table_enter(image);
@@ -101,15 +160,18 @@ static int emit_all_in_place(struct mvld_image *image, size_t made)
     return error;
 }
 
-/* What was made is there to stay. */
+/* Emitted edits are final. */
 static void end_edits(struct mvld_image *image)
 {
     const struct rimf_table *table = rimf_table_enter(image);
     struct rimf_edit_report **at = &image->reports, *own = NULL;
 
-    for (size_t i = 0; i < table->n_objects; i++)
+    for (size_t i = 0; i < table->n_objects; i++) {
+        if (table->objects[i]->domain.by != image->unfinished)
+            table->objects[i]->domain.by = NULL;
         for (struct rimf_edit *edit = rimf_edits_of(image, table->objects[i]); edit; edit = rimf_edit_behind(image, edit))
             edit->report = NULL;
+    }
     rimf_table_leave(image);
     while (*at) {
         struct rimf_edit_report *next = (*at)->next;
@@ -152,7 +214,7 @@ static void add_up_moved(struct mvld_image *image, size_t made)
             add_up(image, image->moved->list[i].object, 1);
 }
 
-/* All that was declared moves, or none. */
+/* All declared code moves, or none. */
 static int emit_moved(struct mvld_image *image)
 {
     const struct mvld_context *mover = image->moved->mover;
@@ -172,8 +234,8 @@ static int emit_moved(struct mvld_image *image)
 
 static void fail(struct mvld_image *image, const struct mvld_context *ctx, int error)
 {
-    if (image->failed)
-        image->failed(image->failed_cookie, ctx, error);
+    if (image->feeder.failed)
+        image->feeder.failed(image->feeder.failed_cookie, ctx, error);
 }
 
 static int fail_all(struct mvld_image *image, int error)
@@ -184,7 +246,7 @@ static int fail_all(struct mvld_image *image, int error)
     return error;
 }
 
-/* A pass that fails loses what it wants, and nobody else. */
+/* A pass that fails loses its own edits only. */
 static int emit_references(struct mvld_image *image)
 {
     const struct mvld_context *ctx;
@@ -198,9 +260,24 @@ static int emit_references(struct mvld_image *image)
     return failed;
 }
 
+/* Likewise; these are last. */
+static int emit_last(struct mvld_image *image)
+{
+    const struct mvld_context *ctx;
+    int error, failed = 0;
+
+    while ((ctx = rimf_removals_emit(image, &error)) || (ctx = rimf_protections_emit(image, &error))) {
+        failed = error;
+        fail(image, ctx, error);
+        rimf_removals_forget(image, ctx);
+        rimf_protections_forget(image, ctx);
+    }
+    return failed;
+}
+
 int rimf_image_emit(struct mvld_image *image)
 {
-    int refused = emit_references(image), error = 0, failed;
+    int refused = emit_references(image), error = 0, failed, last;
     const struct mvld_context *mover = image->moved ? image->moved->mover : NULL;
     size_t made = image->moved ? image->moved->n : 0;
     int moves = mover && mover != image->unfinished;
@@ -213,11 +290,13 @@ int rimf_image_emit(struct mvld_image *image)
     if (!image->watch)
         error = emit_all_in_place(image, made);
     error = fail_all(image, error);
+    rimf_retargets_end(image);
     end_edits(image);
-    return refused ? refused : failed ? failed : error;
+    last = emit_last(image);
+    return refused ? refused : failed ? failed : error ? error : last;
 }
 
-/* Whether this thread is the one that runs the pass; another one may ask where code runs. */
+/* Whether this thread runs the pass; another one may call moved_find. */
 static int is_runner(const struct mvld_image *image)
 {
     return image->heap.alone || image->runner == (uint32_t)SYS3(image->sys, SYS_gettid, 0, 0, 0);
@@ -228,8 +307,9 @@ void rimf_image_emit_before(struct mvld_image *image)
     int references = image->retargets.n && image->retargets.list[0].ctx != image->unfinished;
     int calls = image->reports && (image->reports->ctx != image->unfinished || image->reports->next);
     int moves = image->moved && image->moved->mover && image->moved->mover != image->unfinished;
+    int removes = image->removals.n && image->removals.list[0].ctx != image->unfinished;
 
-    if (image->stage != RIMF_STAGE_RUN || !(references || calls || moves) || !is_runner(image))
+    if (image->stage != RIMF_STAGE_RUN || !(references || calls || moves || removes) || !is_runner(image))
         return;
     image->stage = RIMF_STAGE_NONE;
     rimf_image_emit(image);
@@ -243,6 +323,7 @@ int rimf_pass_ran(struct mvld_image *image, const struct mvld_context *ctx)
     error = error ? error : rimf_new_sections_seal(image, ctx);
     error = error ? error : rimf_added_realise(image, 0);
     error = error ? error : rimf_splices_commit(image, ctx);
+    error = error ? error : rimf_removals_check(image, ctx);
     if (error)
         rimf_pass_failed(image, ctx); /* all of the pass, or none */
     return error;
@@ -252,6 +333,8 @@ void rimf_pass_failed(struct mvld_image *image, const struct mvld_context *ctx)
 {
     rimf_image_forget_edits(image, ctx);
     rimf_splices_forget(image, ctx);
+    rimf_removals_forget(image, ctx);
+    rimf_protections_forget(image, ctx);
     rimf_added_realise(image, 1);
     if (image->moved && image->moved->mover == ctx) {
         moved_drop_plan(image);

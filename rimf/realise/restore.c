@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/realise/restore.c: calls that were made direct go through their slots again, for who writes to
- * slots to see or change them.
+ * rimf/realise/restore.c: makes direct calls go through their slots again, for tools that write to slots to
+ * count or change calls.
  *
  *     e8 target            call target           e8 entry            call entry of the PLT
  *     e9, 0f 8x target     jmp, jcc target       e9, 0f 8x entry     jmp, jcc entry
  *     67 e8 target         addr32 call target    ff 15 slot          call *slot(%rip)
  *     e9 target 90         jmp target; (nop)     ff 25 slot          jmp *slot(%rip)
  *
- * Each listed call is read where it stands and where it was moved.  It is changed back when it leads where a
- * call through its slot would have been sent, whoever made it direct: a pass in this process, or one whose work
- * a snapshot or ready code holds.  A call that leads elsewhere is another pass's and stays.
+ * Each listed call is read in place and in moved code.  It is changed back if its target is the one of a call
+ * through its slot, whoever made it direct: a pass in this process, or one whose work is in a snapshot.  A
+ * call with another target is another pass's and stays.
  *
- * The entry is found by its code: what jumps through the slot is one, wherever it stands in the object.
+ * The entry is found by its code: whatever jumps through the slot is one, anywhere in the object.
  */
-#include "rimf/realise/changes.h"
+#include "rimf/emit/calls.h"
 #include "rimf/realise/realise.h"
 
 #include "rimf/base/base.h"
@@ -23,7 +23,7 @@
 
 #include <errno.h> /* numbers only */
 
-/* Of one object. */
+/* State for one object. */
 struct restoring {
     struct emit_calls c;
     struct mvld_batch *batch;
@@ -56,7 +56,7 @@ static void find_entries(struct emit_calls *c)
     }
 }
 
-/* The call as it was, at the same place: 0 when there is no such instruction. */
+/* Restores the original form of the call, in place: 0 if there is no such instruction. */
 static int call_as_it_was(struct restoring *r, enum mvld_reference_kind kind, const struct way *way,
                           uintptr_t slot, struct site *site)
 {
@@ -103,7 +103,7 @@ static void restore_calls(struct restoring *r)
         uintptr_t moved;
 
         if (way == c->ways)
-            continue; /* through no slot */
+            continue; /* not through a slot */
         if (!way->calls++)
             way->target = rimf_slot_end(c->image, c->object, c->object->view.bias + analysis_slot(call));
         if (!way->target)
@@ -138,7 +138,7 @@ static void restore_of(struct mvld_image *image, struct rimf_object *object, str
         r.c.n_calls = s->n_calls;
         r.c.n_ways = emit_calls_places(&r.c);
         if (r.c.n_ways > EMIT_WAYS_MOST)
-            return; /* nor was any of its calls changed */
+            return; /* none of its calls was changed */
         r.c.ways = rimf_heap_alloc(&image->heap, r.c.n_ways * sizeof *r.c.ways);
         r.batch = rimf_patch_begin(image);
     }
@@ -153,8 +153,8 @@ static void restore_of(struct mvld_image *image, struct rimf_object *object, str
     rimf_heap_release(&image->heap, r.c.ways);
 }
 
-/* Where a snapshot's tables of relocations are in force, the dynamic section names the file's again: a tool
- * finds the slot of a symbol by these.  The host loader binds lazy slots by either. */
+/* If a snapshot's relocation tables are in use, makes the dynamic section point to the file's again: a tool
+ * finds the slot of a symbol by these.  The host loader binds lazy slots with either. */
 static int name_tables(struct mvld_image *image, struct rimf_object *object)
 {
     const struct elf_view *view = &object->view;
@@ -182,7 +182,7 @@ struct rimf_restored rimf_calls_restore(struct mvld_image *image)
     for (size_t i = 0; i < table->n_objects; i++) {
         struct rimf_object *object = table->objects[i];
 
-        if (object->calls_direct)
+        if (object->code.calls_direct)
             restore_of(image, object, &all);
         if (name_tables(image, object)) {
             all.unknown = &object->public;

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/realise/retarget.c: references that passes want elsewhere (image/retarget.c) become memory.  Of one pass all
- * do, or none: where one cannot, that pass has failed, and the others begin anew.
+ * rimf/realise/retarget.c: writes references that passes want changed (image/retarget.c) into memory.  All of
+ * one pass, or none: if one is impossible, that pass has failed, and the others are started again.
  *
- *     RELRO is opened where a word lies in it, and the pages of entries of jump tables; each is compared
+ *     RELRO is opened if it contains a word, and the pages of entries of jump tables; each is compared
  *     with what it held
  *     the displacements of code are changed as one batch of patches; when one is refused, those
  *     that were not are changed back
- *     words and entries are written, which cannot fail any more, and what was opened is closed
+ *     entries are written, which cannot fail any more, and what was opened is closed
+ *     words are written when calls were, which are verified by what their slots held
  *
- * A function of which code was moved has the address that the program knows (rimf_canonical_address).
+ * A function whose code was moved has its canonical address (rimf_canonical_address).
  */
 #include "rimf/realise/realise.h"
 
@@ -20,7 +21,7 @@
 
 #include <errno.h> /* numbers only */
 
-/* One that counts, and not of the pass that runs. */
+/* Whether it is valid, and not of the running pass. */
 static int is_due(const struct mvld_image *image, const struct rimf_retarget *r)
 {
     return r->ctx != image->unfinished && rimf_retarget_counts(image, r);
@@ -35,7 +36,7 @@ static int refuse(struct mvld_image *image, int error, const struct rimf_retarge
 
 /* ---- entries of jump tables ------------------------------------------------------------------ */
 
-/* They lie in memory that the file has read-only, perhaps beside code, none of which has run. */
+/* They are in memory that the file has read-only, perhaps beside code, none of which has run. */
 static int open_entry(struct mvld_image *image, const struct rimf_retarget *r)
 {
     if (rimf_object_protect(image, r->object, r->at, sizeof(uint32_t), 1))
@@ -68,7 +69,7 @@ static int open_words(struct mvld_image *image)
             return -EACCES;
         if (r->next || r->table)
             continue;
-        if (!r->object->opened && image->entered && !moved_relro_is_relocated(image, r->object))
+        if (!r->object->relro.open && image->entered && !moved_relro_is_relocated(image, r->object))
             return refuse(image, EBUSY, r, "its object is not relocated yet");
         if (moved_relro_open_one(image, r->object))
             return refuse(image, EACCES, r, "RELRO cannot be written");
@@ -78,6 +79,19 @@ static int open_words(struct mvld_image *image)
     return 0;
 }
 
+static void write_entries(struct mvld_image *image)
+{
+    const struct rimf_retargets *all = &image->retargets;
+
+    for (size_t i = 0; i < all->n; i++) {
+        const struct rimf_retarget *r = &all->list[i];
+
+        if (r->table && is_due(image, r))
+            *(int32_t *)r->at = (int32_t)(r->target - r->table);
+    }
+}
+
+/* They were verified, and none of their code has run since. */
 static void write_words(struct mvld_image *image)
 {
     const struct rimf_retargets *all = &image->retargets;
@@ -85,11 +99,12 @@ static void write_words(struct mvld_image *image)
     for (size_t i = 0; i < all->n; i++) {
         const struct rimf_retarget *r = &all->list[i];
 
-        if (!is_due(image, r))
+        if (r->next || r->table || !is_due(image, r))
             continue;
-        if (r->table)
-            *(int32_t *)r->at = (int32_t)(r->target - r->table);
-        else if (!r->next)
+        if (moved_relro_open_one(image, r->object))
+            rimf_log(image->log, MVLD_LOG_WARNING, "mvld: %s: the reference at %lx: RELRO cannot be written",
+                     r->object->public.name, (unsigned long)(r->at - r->object->view.bias));
+        else
             __atomic_store_n((uint64_t *)r->at, rimf_canonical_address(image, r->target), __ATOMIC_RELEASE);
     }
 }
@@ -141,21 +156,21 @@ static int change_code(struct mvld_image *image)
     return error;
 }
 
-/* All of them, or none. */
+/* Writes all of them, or none. */
 static int emit(struct mvld_image *image)
 {
     int error = open_words(image);
 
     error = error ? error : change_code(image);
     if (!error)
-        write_words(image);
+        write_entries(image);
     close_entries(image);
     moved_relro_close(image, rimf_table_enter(image));
     rimf_table_leave(image);
     return error;
 }
 
-/* What the pass that runs wants of a place that was written finds that there. */
+/* The running pass's wishes for a written place are based on the new content. */
 static void renew(struct mvld_image *image)
 {
     struct rimf_retargets *all = &image->retargets;
@@ -167,7 +182,7 @@ static void renew(struct mvld_image *image)
     }
 }
 
-/* How many a pass had, of those that were made. */
+/* Reports how many of a pass were made. */
 static void report(const struct mvld_image *image)
 {
     const struct rimf_retargets *all = &image->retargets;
@@ -191,8 +206,19 @@ const struct mvld_context *rimf_retargets_emit(struct mvld_image *image, int *er
     *error = emit(image);
     if (*error)
         return all->refused ? all->refused : all->list[0].ctx;
+    return NULL;
+}
+
+void rimf_retargets_end(struct mvld_image *image)
+{
+    struct rimf_retargets *all = &image->retargets;
+
+    if (!all->n || all->list[0].ctx == image->unfinished)
+        return;
+    write_words(image);
+    moved_relro_close(image, rimf_table_enter(image));
+    rimf_table_leave(image);
     report(image);
     rimf_retargets_forget(image, image->unfinished, 1);
     renew(image);
-    return NULL;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/realise/system.c: what passes ask of the kernel, or of who maps files, so that none makes a system call.
+ * rimf/realise/system.c: what passes need of the kernel, or of the mapper of files, so that no pass makes a
+ * system call.
  */
 #include "rimf/realise/realise.h"
 
@@ -11,7 +12,7 @@
 #include <fcntl.h>    /* numbers only */
 #include <sys/stat.h> /* numbers only */
 
-#define RANDOM_MAX 256u /* so much getrandom gives at once, or nothing */
+#define RANDOM_MAX 256u /* getrandom gives up to this at once, or nothing */
 
 static int read_all(const struct rimf_sys *sys, int fd, char *to, size_t size)
 {
@@ -68,7 +69,8 @@ char *rimf_file_read(const struct mvld_context *ctx, const struct mvld_setting *
 
 char *rimf_object_path(struct mvld_image *image, const struct mvld_object *object)
 {
-    return image && rimf_is_mapped(object) && image->path ? image->path(image->path_cookie, image, object->start) : NULL;
+    return image && rimf_is_mapped(object) && image->feeder.path
+               ? image->feeder.path(image->feeder.path_cookie, image, object->start) : NULL;
 }
 
 int rimf_setting_symbol(const struct mvld_context *ctx, const struct mvld_setting *setting, struct mvld_symbol *out)
@@ -109,7 +111,7 @@ int rimf_file_place(const struct mvld_context *ctx, const struct mvld_file *file
     if (!file || !file->name)
         return rimf_fail(image, EINVAL, "%s: no file is placed", ctx->pass);
     error = !address || address % RIMF_PAGE ? -EINVAL
-            : image->place                  ? image->place(image->place_cookie, address) : -ENOTSUP;
+            : image->feeder.place           ? image->feeder.place(image->feeder.place_cookie, address) : -ENOTSUP;
     return !error ? 0 : rimf_fail(image, -error, "%s: %s: it is not mapped at %lx: %s", ctx->pass, file->name,
                                   (unsigned long)address,
                                   error == -EINVAL    ? "no page begins there"

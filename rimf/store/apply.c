@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/store/apply.c: whether what an overlay relied on holds in this process, and laying its texts over those
- * of the object; when that is right is told in manifest.h.
+ * rimf/store/apply.c: checks whether an overlay's dependencies hold in this process, and maps its texts over
+ * those of the object; manifest.h tells when that is right.
  */
 #include "rimf/store/apply.h"
 
 #include "rimf/base/base.h"
 #include "rimf/moved/moved.h"
-#include "rimf/image/edits.h"
 
 #include <errno.h>    /* numbers only */
 #include <sys/mman.h> /* numbers only */
@@ -26,9 +25,9 @@ int apply_compare_file(struct applying *a, uint32_t number)
     const struct manifest_object *entry = manifest_object(a->m, number);
     const struct rimf_object *object = a->objects[number];
 
-    if (!object->identified)
+    if (!object->file.known)
         return apply_refuse(a, object, "its file is not known");
-    if (!file_id_same(&object->identity, &entry->file) ||
+    if (!file_id_same(&object->file.id, &entry->file) ||
         manifest_build_id(&object->public) != entry->build_id)
         return apply_refuse(a, object, "its file is another one");
     return 0;
@@ -53,20 +52,9 @@ static uintptr_t word_at(struct applying *a, uintptr_t address)
     return apply_original(a, *(const uintptr_t *)address);
 }
 
-/* Alone: a slot that waits for the first call does not lead there yet, a pass may be told to leave one that stays
- * writable, or want the calls elsewhere.  Who edits the object's calls says. */
-static int is_edited_so(struct applying *a, const struct manifest_word *word, uintptr_t to)
-{
-    struct rimf_object *object = a->objects[0];
-
-    return !word->object && object->edit &&
-           rimf_edit_wanted(a->image, object, object->public.bias + word->linked).target == to;
-}
-
 int apply_compare_words(struct applying *a, const struct manifest_word *word, uint32_t n)
 {
-    uintptr_t readable = 0, room = 0, relro = 0; /* words that begin in `room` bytes there are readable */
-    size_t sealed = !a->alone ? ~0ul : rimf_edit_is_bound(a->image, a->objects[0]) ? elf_relro(&a->objects[0]->view, &relro) : 0;
+    uintptr_t readable = 0, room = 0; /* words that begin in the `room` bytes there are readable */
 
     for (; n--; word++) {
         const struct rimf_object *object = a->objects[word->object], *to = a->objects[word->to_object];
@@ -82,8 +70,7 @@ int apply_compare_words(struct applying *a, const struct manifest_word *word, ui
             readable = address;
             room = elf_room(&object->view, address) - (sizeof address - 1);
         }
-        if ((address - relro >= sealed || word_at(a, address) != expected) &&
-            !(a->alone && is_edited_so(a, word, expected)))
+        if (word_at(a, address) != expected)
             return apply_refuse(a, object, "a call leads elsewhere");
     }
     return 0;
@@ -102,29 +89,18 @@ long apply_open(struct applying *a, uint32_t number)
     return fd;
 }
 
-/* What may forbid it (no-exec mounts, security modules) the kernel looks at before it
- * takes the old mapping away. */
+/* The kernel checks what may forbid it (no-exec mounts, security modules) before it removes the old mapping. */
 int apply_texts(struct applying *a, uint32_t number, int fd)
 {
-    const struct manifest_laid *laid = &a->file->laid;
     struct rimf_object *object = a->objects[number];
-    uint32_t n;
+    uint32_t n, laid = 0;
+    const struct manifest_text *text = manifest_texts_of(a->m, number, &n);
+    int error = manifest_lay_over(a->file, a->image->sys, object->public.bias, text, n, fd, &laid);
 
-    for (const struct manifest_text *text = manifest_texts_of(a->m, number, &n); n--; text++) {
-        uint32_t index = (uint32_t)(text - a->m->texts);
-        long at;
-
-        if (index >= laid->first_text && index < laid->end_text)
-            continue;
-        at = overlay_map_text(a->image->sys, object->public.bias, text, fd);
-        if (sys_failed(at)) {
-            apply_refuse(a, object, "its overlay cannot be mapped");
-            return (int)at;
-        }
-        overlay_want_large(a->image->sys, a->image->filtered, (uintptr_t)at, text->size);
-        a->mapped++;
-        object->code_known = 1; /* it was when this was written */
-        object->calls_direct = 1; /* perhaps */
-    }
-    return 0;
+    if (error)
+        apply_refuse(a, object, "its overlay cannot be mapped");
+    if (laid) /* it was the file's when this was written; and calls are, perhaps */
+        object->code.known = object->code.calls_direct = 1;
+    a->mapped += laid;
+    return error;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/store/apply_later.c: objects that come by dlopen, where and as they came before; when that is right is
- * told in manifest.h.
+ * rimf/store/apply_later.c: applies overlays to objects of dlopen at their recorded distances; manifest.h tells
+ * when that is right.
  *
- * Objects of the image carry their number, so that a word's object is found again in whatever order they came.
+ * Objects of the image have their numbers, so that a word's object is found in whatever order they came.
  */
 #include "rimf/store/apply.h"
 
@@ -11,8 +11,8 @@
 
 #include <errno.h> /* numbers only */
 
-/* What is unplaced has a number only at a fixed address: of others nothing is learnt, since code that
- * leads to them holds another distance in each process. */
+/* An unplaced object has a number only at a fixed address: others are not learnt, since code with a distance to
+ * them differs in each process. */
 static int has_number(const struct rimf_object *object, const struct manifest_object *entry)
 {
     return !(entry->flags & MANIFEST_UNPLACED) || !object->public.bias;
@@ -23,27 +23,27 @@ void rimf_later_start(struct mvld_image *image, const struct rimf_table *table,
 {
     for (uint32_t i = 0; i < table->n_objects; i++)
         table->objects[i]->number = has_number(table->objects[i], &objects[i]) ? i + 1 : 0;
-    image->start_base = base;
-    image->start_checksum = checksum;
-    image->n_start = base ? (uint32_t)table->n_objects : 0;
+    image->start.base = base;
+    image->start.checksum = checksum;
+    image->start.n = base ? (uint32_t)table->n_objects : 0;
 }
 
 int rimf_later_fits(const struct mvld_image *image, const struct manifest *m)
 {
-    return image->n_start && m->header->n_base == image->n_start && m->header->base == image->start_checksum;
+    return image->start.n && m->header->n_base == image->start.n && m->header->base == image->start.checksum;
 }
 
 uintptr_t rimf_later_place(const struct mvld_image *image, const struct manifest *m, uint32_t number)
 {
     const struct manifest_object *entry = manifest_object(m, number);
 
-    return image->start_base + (uintptr_t)entry->distance + entry->first;
+    return image->start.base + (uintptr_t)entry->distance + entry->first;
 }
 
-/* The object has its number, if it is listed and lies where it should; 1: it has. */
+/* Gives the object its number if it is listed and at its recorded distance; returns 1 then. */
 static int know(struct applying *a, struct rimf_object *object, struct rimf_object **numbered)
 {
-    long number = object->identified ? manifest_find(a->m, &object->identity) : -1;
+    long number = object->file.known ? manifest_find(a->m, &object->file.id) : -1;
 
     if (number < 0 || object->public.bias + manifest_object(a->m, (uint32_t)number)->first !=
                           rimf_later_place(a->image, a->m, (uint32_t)number))
@@ -57,7 +57,7 @@ static int know(struct applying *a, struct rimf_object *object, struct rimf_obje
     return 1;
 }
 
-/* Words behind those of the objects before. */
+/* The object's words, which follow those of earlier objects. */
 static const struct manifest_word *words_of(const struct applying *a, uint32_t number)
 {
     const struct manifest_word *words = a->m->words;
@@ -67,7 +67,7 @@ static const struct manifest_word *words_of(const struct applying *a, uint32_t n
     return words;
 }
 
-/* 1: its code is not that of its file any more. */
+/* Returns 1 if its code is not its file's any more. */
 static int apply(struct applying *a, struct rimf_object *object)
 {
     uint32_t number = object->number - 1;

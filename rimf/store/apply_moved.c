@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/store/apply_moved.c: moved code come back (moved/moved.h, store/manifest.h).
+ * rimf/store/apply_moved.c: maps moved code from a snapshot (moved/moved.h, store/manifest.h).
  *
- * The pages are mapped over the region that a library has reserved; the image learns which
- * code has moved, as if it had done so here; the C library's questions about addresses
- * in moved code are answered.  Nothing leads to moved code yet: that is in the texts and words, which come
- * after.  So any failure takes the pages away again, and the image forgets.
+ * The pages are mapped over the region that a library has reserved; the image records the code as if it had
+ * been moved here; and the C library is hooked for addresses in moved code.  Nothing refers to moved code yet:
+ * texts and words, which come later, do.  So after any failure the pages are unmapped, and the image forgets.
  */
 #include "rimf/store/apply.h"
 
@@ -55,9 +54,9 @@ int apply_compare_moved(struct applying *a)
     if (!r)
         return 0;
     region = region_of(a);
-    if (a->image->moved || !a->image->caller_hooks)
+    if (a->image->moved || !a->image->feeder.caller_hooks)
         return apply_refuse(a, NULL, "nobody tells the C library of moved code");
-    /* What moves later goes on where this ends. */
+    /* Later moved code continues where this ends. */
     if (r->pieces[MANIFEST_TABLE].size != moved_frames_searched(r->n_frames) ||
         r->pieces[MANIFEST_FRAMES].linked != r->frames + moved_frames_table(&region))
         return apply_refuse(a, NULL, "its unwind tables lie elsewhere than they should");
@@ -76,7 +75,7 @@ int apply_compare_moved(struct applying *a)
 
 /* ---- the image ------------------------------------------------------------------------- */
 
-/* Nobody else has seen them. */
+/* Nobody else has used them. */
 static void forget(struct applying *a)
 {
     struct moved_code *moved = a->image->moved;
@@ -89,7 +88,7 @@ static void forget(struct applying *a)
     rimf_heap_release(&a->image->heap, moved);
 }
 
-/* Sorted, because other threads may look for them later. */
+/* Sorted, because other threads may search them later. */
 static int note_fragments(struct applying *a)
 {
     for (uint32_t i = 0; i < a->m->header->n_fragments; i++) {
@@ -98,7 +97,7 @@ static int note_fragments(struct applying *a)
 
         if (moved_note(a->image, object, index))
             return -ENOMEM;
-        object->moved = index + 1 < object->moved ? index + 1 : object->moved; /* the first in the list */
+        object->moved = index + 1 < object->moved ? index + 1 : object->moved; /* the first of the list */
     }
     return 0;
 }
@@ -118,7 +117,7 @@ static int fill_list(struct applying *a, struct moved_code *moved)
         const struct manifest_fragment *fragment = &a->m->fragments[i];
         struct rimf_object *object = a->objects[fragment->object];
 
-        object->calls_direct = 1; /* perhaps */
+        object->code.calls_direct = 1; /* perhaps */
         moved->list[i] = (struct moved_fragment){
             .object = object,
             .original = object->public.bias + fragment->original,
@@ -173,8 +172,8 @@ static int remember(struct applying *a)
 
 /* ---- the pages --------------------------------------------------------------------------- */
 
-/* Words that lead there already are led back first, by who had them led (manifest_take_back), and
- * resolvers may have kept addresses. */
+/* Words with addresses of moved code have been restored by manifest_take_back; resolvers may have kept
+ * addresses. */
 static void take_away(struct applying *a)
 {
     if (!a->file->laid.led)
@@ -226,10 +225,10 @@ int apply_moved(struct applying *a)
     if (!error) {
         a->why = "nobody tells the C library of moved code";
         a->image->applying = a;
-        error = a->image->caller_hooks(a->image->caller_cookie, &a->why);
+        error = a->image->feeder.caller_hooks(a->image->feeder.caller_cookie, &a->why);
         a->image->applying = NULL;
         if (!error && (error = apply_caller_texts(a)))
-            a->image->caller_hooks = NULL; /* some of them may lack: then nothing moves */
+            a->image->feeder.caller_hooks = NULL; /* some of them may be missing: then nothing moves */
         if (error)
             take_away(a);
     }

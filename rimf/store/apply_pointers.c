@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/store/apply_pointers.c: relocated words lead to moved code that a manifest holds
- * (manifest.h, ADDRESSES).
+ * rimf/store/apply_pointers.c: makes relocated words point to a manifest's moved code (manifest.h, ADDRESSES).
  *
- * Where tables of ours were relocated, most lead there already, and one of each object is looked
- * at.  The others hold what the host loader found, or a resolver returned: the address
- * of moved code, then nothing is left to do, or the original one.  Each is a word that the host loader
- * has written, so its page is this process's own already.
+ * With tables of ours most words already do, and one of each object is compared.  The others have what the host
+ * loader found, or a resolver returned: the address of moved code, which is final, or the original one.  The
+ * host loader has written each of these words, so its page is already private.
  */
 #include "rimf/store/apply.h"
 
@@ -15,7 +13,7 @@
 
 #include <errno.h> /* numbers only */
 
-/* Where the words of one object may be written. */
+/* The range where words of one object may be written. */
 struct writable {
     struct rimf_object *object;
     struct moved_open open;
@@ -28,7 +26,7 @@ static uintptr_t region_bias(const struct applying *a)
     return a->objects[a->m->region->object]->public.bias;
 }
 
-/* Words that follow each other mostly lead to the same one. */
+/* Adjacent words mostly have the same target. */
 static const struct manifest_fragment *fragment_at(struct applying *a, uint64_t linked)
 {
     if (!a->led_to || linked - a->led_to->at >= a->led_to->code)
@@ -50,7 +48,7 @@ static uintptr_t moved_of(const struct applying *a, const struct manifest_pointe
     return region_bias(a) + a->m->fragments[p->fragment].at + p->offset;
 }
 
-/* The first of each object's, from `first` to `end`. */
+/* Compares the first word of each object, from `first` to `end`. */
 static int compare_first(struct applying *a, uint32_t first, uint32_t end)
 {
     for (uint32_t i = first; i < end; i = manifest_next_object(a->m, i, end)) {
@@ -65,8 +63,7 @@ static int compare_first(struct applying *a, uint32_t first, uint32_t end)
     return 0;
 }
 
-/* Relocation has led those that it should: where it did so with one of an object's, it did with all
- * that are in the same list. */
+/* Compares words that relocation wrote: if one of an object's words in a list is right, all are. */
 static int compare_led(struct applying *a)
 {
     const struct manifest_header *h = a->m->header;
@@ -103,7 +100,7 @@ int apply_compare_pointers(struct applying *a)
         if (value != a->objects[fragment->object]->public.bias + fragment->original + p->offset)
             return apply_refuse(a, object, "a pointer leads elsewhere");
         /* It may begin before. */
-        object->to_open |= word + sizeof value - 1 - w.relro < w.relro_size ||
+        object->relro.to_open |= word + sizeof value - 1 - w.relro < w.relro_size ||
                            word - w.relro < w.relro_size;
     }
     return 0;
@@ -116,7 +113,7 @@ int apply_open_pointers(struct applying *a)
     for (size_t i = 0; i < a->table->n_objects && !error; i++) {
         struct rimf_object *object = a->objects[i];
 
-        error = object->to_open ? moved_relro_open_one(a->image, object) : 0;
+        error = object->relro.to_open ? moved_relro_open_one(a->image, object) : 0;
         if (!error)
             continue;
         a->why = "RELRO cannot be written";
@@ -141,7 +138,7 @@ void apply_write_pointers(struct applying *a)
         uintptr_t to = moved_of(a, p);
 
         memcpy(&now, (const void *)word, sizeof now);
-        if (now != to) /* else it may lie where nothing was opened */
+        if (now != to) /* otherwise it may be where nothing was made writable */
             memcpy((void *)word, &to, sizeof to);
     }
     if (m->header->n_pointers)

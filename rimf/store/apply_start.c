@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/store/apply_start.c: lays the overlays of a program's start over the image's objects, all or none.
+ * rimf/store/apply_start.c: maps the overlays of a program's start over the image's objects, all or none.
  *
  * Everything is compared before anything is mapped, and all files are open by then.
  */
@@ -12,16 +12,12 @@
 
 /* ---- comparing --------------------------------------------------------------- */
 
-/* 1 when the object lies where it lay, seen from the first that has a place; and where it did before
- * relocation. */
+/* Returns 1 if the object has its recorded distance from the first placed one. */
 static int is_in_place(struct applying *a, uint32_t i)
 {
-    const uintptr_t *biases = a->file->laid.biases;
     const struct manifest_object *entry = &a->m->objects[i];
     uintptr_t bias = a->objects[i]->public.bias;
 
-    if (biases && biases[i] != bias)
-        return 0;
     if (entry->flags & MANIFEST_UNPLACED)
         return 1;
     if (!a->base)
@@ -29,24 +25,28 @@ static int is_in_place(struct applying *a, uint32_t i)
     return (int64_t)(bias - a->base) == entry->distance;
 }
 
+static int compare_object(struct applying *a, uint32_t i)
+{
+    const struct rimf_object *object = a->objects[i];
+    const uintptr_t *biases = a->file->laid.biases;
+
+    if (object->public.flags & MVLD_OBJECT_VDSO)
+        return a->m->objects[i].file.inode ? apply_refuse(a, object, "another object stood here") : 0;
+    /* Objects that were compared before relocation are still mapped there. */
+    if (!biases && apply_compare_file(a, i))
+        return -ESTALE;
+    if ((biases && biases[i] != object->public.bias) || !is_in_place(a, i))
+        return apply_refuse(a, object, "it lies elsewhere");
+    return apply_compare_texts(a, i);
+}
+
 static int compare_objects(struct applying *a, uint32_t n_objects)
 {
     uint32_t n = a->m->header->n_objects;
 
-    for (uint32_t i = 0; i < n && i < n_objects; i++) {
-        const struct rimf_object *object = a->objects[i];
-
-        if (object->public.flags & MVLD_OBJECT_VDSO) {
-            if (a->m->objects[i].file.inode)
-                return apply_refuse(a, object, "another object stood here");
-        } else if (apply_compare_file(a, i)) {
+    for (uint32_t i = 0; i < n && i < n_objects; i++)
+        if (compare_object(a, i))
             return -ESTALE;
-        } else if (!is_in_place(a, i)) {
-            return apply_refuse(a, object, "it lies elsewhere");
-        }
-        if (apply_compare_texts(a, i))
-            return -ESTALE;
-    }
     return n_objects == n ? 0 : apply_refuse(a, NULL, "more objects, or fewer, are loaded");
 }
 
@@ -71,7 +71,7 @@ static int compare_start(struct applying *a, uint32_t n_objects, uint64_t made_b
 
 /* ---- mapping ------------------------------------------------------------------ */
 
-/* 1: nothing of that object's is left to be mapped. */
+/* Returns 1 if all texts of that object are mapped. */
 static int is_laid(const struct applying *a, uint32_t object)
 {
     uint32_t next = a->file->laid.end_text;
@@ -119,8 +119,8 @@ static int map_texts(struct applying *a, uint32_t object)
     return error;
 }
 
-/* Without the first of them, which is the C library's, nothing may lead to moved code; without
- * others, some of the unwinder's results are of moved code. */
+/* Without the first of them, the C library's, nothing may refer to moved code; without others, some results of
+ * the unwinder are of moved code. */
 int apply_caller_texts(struct applying *a)
 {
     for (uint32_t i = 0; i < a->m->header->n_kept; i++) {
@@ -132,9 +132,9 @@ int apply_caller_texts(struct applying *a)
     return 0;
 }
 
-/* No text needs another: where one cannot be mapped, that of the file stays, and a call leads the way it led.
- * So what is mapped stays, for passes would take it for the file's.  Once moved code is in force, functions of
- * a text that cannot be mapped run there until something leads to their originals. */
+/* No text depends on another: if one cannot be mapped, the file's stays, and its calls work as before.  So
+ * mapped ones stay, because passes would take them for the file's.  Once moved code is in force, functions of a
+ * text that cannot be mapped run there until something refers to their originals. */
 static long map_all(struct applying *a)
 {
     for (uint32_t i = 0; i < a->m->header->n_objects; i++) {
@@ -164,7 +164,7 @@ static void note_laid(struct applying *a)
     for (uint32_t i = a->file->laid.first_text; i < a->file->laid.end_text; i++) {
         struct rimf_object *object = a->objects[a->m->texts[i].object];
 
-        object->code_known = object->calls_direct = 1;
+        object->code.known = object->code.calls_direct = 1;
     }
     a->mapped = a->file->laid.end_text - a->file->laid.first_text;
 }

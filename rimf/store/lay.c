@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/store/lay.c: what of a manifest lies in a process before anything is relocated
- * (store/manifest.h, RELOCATIONS), and how words that lead to moved code then lead to the originals again.
+ * rimf/store/lay.c: maps parts of a manifest before anything is relocated (store/manifest.h, RELOCATIONS), and
+ * restores original addresses in words.
  *
- * All that can fail comes first: the files are open and moved code mapped before a table is.
- * What fails then leaves some words that lead to moved code, and others that lead to originals; both are
- * what rimf_manifest_apply expects.
+ * Everything that can fail comes first: the files are opened and moved code mapped before any table.  A later
+ * failure leaves some words with addresses of moved code, and others with original ones; rimf_manifest_apply
+ * expects both.
  */
 #include "rimf/store/manifest.h"
 
 #include "rimf/base/base.h"
+#include "rimf/elf/headers.h"
 #include "rimf/elf/view.h"
 #include "rimf/base/sys.h"
 
@@ -18,23 +19,12 @@
 
 /* ---- objects, as they are mapped --------------------------------------------------- */
 
-const Elf64_Phdr *manifest_headers(uintptr_t start, size_t *n)
-{
-    const Elf64_Ehdr *file = (const Elf64_Ehdr *)start;
-
-    *n = memcmp(file->e_ident, ELFMAG, SELFMAG) == 0 && file->e_phoff == sizeof *file &&
-                 file->e_phnum <= (RIMF_PAGE - sizeof *file) / sizeof(Elf64_Phdr)
-             ? file->e_phnum
-             : 0;
-    return (const Elf64_Phdr *)(file + 1);
-}
-
 static const Elf64_Phdr *headers_of(const struct manifest_file *file, uint32_t object, size_t *n)
 {
-    return manifest_headers(file->laid.biases[object] + file->view.objects[object].first, n);
+    return elf_headers((const void *)(file->laid.biases[object] + file->view.objects[object].first), RIMF_PAGE, n);
 }
 
-/* The segment that [linked, linked + size) is in, or NULL. */
+/* The segment that contains [linked, linked + size), or NULL. */
 static const Elf64_Phdr *segment_at(const struct manifest_file *file, uint32_t object, uint64_t linked,
                                     uint64_t size)
 {
@@ -63,7 +53,7 @@ static void take_away(const struct manifest_file *file, const struct rimf_sys *s
     const struct manifest_region *region = file->view.region;
     size_t headers;
     const Elf64_Phdr *ph =
-        manifest_headers(bias + file->view.objects[region->object].first, &headers);
+        elf_headers((const void *)(bias + file->view.objects[region->object].first), RIMF_PAGE, &headers);
 
     for (int i = 0; i < n; i++) {
         const struct manifest_piece *piece = &region->pieces[i];
@@ -121,7 +111,7 @@ int manifest_region_map(const struct manifest_file *file, const struct rimf_sys 
     return error;
 }
 
-/* Where the object of the region reserves room. */
+/* Whether the object of the region reserves these addresses. */
 static int region_fits(const struct manifest_file *file)
 {
     const struct manifest_region *r = file->view.region;
@@ -145,13 +135,13 @@ static uintptr_t moved_of(const struct manifest_file *file, const struct manifes
            pointer->offset;
 }
 
-/* What relocation may write of one object: a segment, as linked. */
+/* The memory that relocation may write in one object: a segment, as linked. */
 struct writable {
     uint32_t object;
     uint64_t start, end;
 };
 
-/* 1: the word lies there, or where `in` leads from now on. */
+/* Returns 1 if the word is there, or where `in` is changed to. */
 static int may_write(const struct manifest_file *file, const struct manifest_pointer *p, struct writable *in)
 {
     const Elf64_Phdr *ph;
@@ -165,7 +155,7 @@ static int may_write(const struct manifest_file *file, const struct manifest_poi
     return 1;
 }
 
-/* What DT_RELR relocates holds its addend. */
+/* Whether words of DT_RELR contain their addends. */
 static int addends_fit(const struct manifest_file *file)
 {
     struct writable in = {.end = 0};
@@ -183,7 +173,7 @@ static int addends_fit(const struct manifest_file *file)
     return 1;
 }
 
-/* 1: of some object the words are written already, by the files' own tables. */
+/* Returns 1 if the files' own tables already wrote the words of some object. */
 static int is_relocated(const struct manifest_file *file)
 {
     const struct manifest_header *h = file->view.header;
@@ -215,7 +205,7 @@ static void write_addends(const struct manifest_file *file)
 
 /* ---- and to the originals again ---------------------------------------------------- */
 
-/* RELRO of the object, as the host loader finds it. */
+/* Protects RELRO of the object, as the host loader does. */
 static int protect(const struct manifest_file *file, const struct rimf_sys *sys, uint32_t object,
                    int rights)
 {
@@ -243,7 +233,7 @@ static void lead_back(const struct manifest_file *file, uint32_t object, uint32_
     memcpy((void *)word, &value, sizeof value);
 }
 
-/* All of one object: those in the list, and what a resolver may have chosen otherwise. */
+/* Restores all words of one object: those in the list, and those that a resolver may have chosen. */
 static void lead_all_back(const struct manifest_file *file, uint32_t object)
 {
     const struct manifest *f = &file->view;
@@ -256,7 +246,7 @@ static void lead_all_back(const struct manifest_file *file, uint32_t object)
             lead_back(file, object, f->words[i].linked);
 }
 
-/* Of what is unplaced, too: R_X86_64_COPY has copied words into it that were led. */
+/* Also in unplaced objects: R_X86_64_COPY has copied such words. */
 int manifest_take_back(struct manifest_file *file, const struct rimf_sys *sys)
 {
     const struct manifest *f = &file->view;
@@ -277,7 +267,7 @@ int manifest_take_back(struct manifest_file *file, const struct rimf_sys *sys)
 
 /* ---- tables ------------------------------------------------------------------------ */
 
-/* The dynamic section, where the host loader has written into it, and we may; or NULL. */
+/* The dynamic section, if the host loader has written to it, and we may; or NULL. */
 static Elf64_Dyn *dynamic_of(const struct manifest_file *file, uint32_t object, size_t *n)
 {
     const Elf64_Phdr *ph = headers_of(file, object, n), *in;
@@ -295,8 +285,8 @@ static int is_table(const Elf64_Dyn *d)
     return d->d_tag == DT_RELA || d->d_tag == DT_JMPREL;
 }
 
-/* 1: the host loader, which has made addresses of what was linked, will find the object's tables
- * in those pages of ours; 0: it is as it was. */
+/* Returns 1: the host loader, which has turned linked addresses into real ones, will find the object's tables
+ * in our pages; 0: unchanged. */
 static int move_tables(const struct manifest_file *file, const struct manifest_relocations *r)
 {
     uintptr_t original = file->laid.biases[r->object] + r->linked;
@@ -314,7 +304,7 @@ static int move_tables(const struct manifest_file *file, const struct manifest_r
     return 1;
 }
 
-/* The addends that count from another object; in tables that may be written. */
+/* Shifts addends that count from another object, in writable tables. */
 static void shift(const struct manifest_file *file)
 {
     const struct manifest *f = &file->view;
@@ -332,7 +322,7 @@ static void shift(const struct manifest_file *file)
     }
 }
 
-/* 1: all tables are mapped, and lead where they should. */
+/* Returns 1 if all tables are mapped and used. */
 static int map_pages(struct manifest_file *file, const struct rimf_sys *sys, int fd)
 {
     const struct manifest *f = &file->view;
@@ -343,7 +333,7 @@ static int map_pages(struct manifest_file *file, const struct rimf_sys *sys, int
 
     if (sys_failed(at))
         return 0;
-    if (f->region) /* the file of moved code, of which these are read first */
+    if (f->region) /* the file of moved code, whose bytes are read first */
         overlay_want_large(sys, file->filtered, (uintptr_t)at, size);
     file->laid.tables = (uintptr_t)at;
     shift(file);
@@ -354,7 +344,7 @@ static int map_pages(struct manifest_file *file, const struct rimf_sys *sys, int
     return 0;
 }
 
-/* They stay mapped: slots that are bound lazily have their entries in them. */
+/* They remain mapped: lazily bound slots have their entries in them. */
 static void map_tables(struct manifest_file *file, const struct rimf_sys *sys, int fd)
 {
     const struct manifest *f = &file->view;
@@ -403,7 +393,7 @@ int manifest_lay(struct manifest_file *file, const struct rimf_sys *sys, const u
     if (f->region)
         error = map_pieces(file, sys, file->laid.biases[f->region->object], (int)fd, why);
     if (!error) {
-        map_tables(file, sys, (int)fd); /* where it fails, symbols are looked up */
+        map_tables(file, sys, (int)fd); /* if it fails, symbols are looked up */
         write_addends(file);
         file->laid.led = f->region != NULL;
     }

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/store/lay_texts.c: texts of a manifest, laid over those of the files before anything is
- * relocated (manifest.h, BEFORE RELOCATION).
+ * rimf/store/lay_texts.c: maps texts of a manifest over those of the files before anything is relocated
+ * (manifest.h, BEFORE RELOCATION).
  */
 #include "rimf/store/manifest.h"
 
 #include "rimf/base/base.h"
 #include "rimf/base/cache.h"
 #include "rimf/base/sys.h"
+#include "rimf/elf/headers.h"
 
 #include <errno.h> /* numbers only */
 
@@ -26,35 +27,49 @@ static int fits(const struct manifest_file *file, const struct manifest_text *te
 {
     size_t n;
     uintptr_t start = file->laid.biases[text->object] + file->view.objects[text->object].first;
-    const Elf64_Phdr *ph = manifest_headers(start, &n);
+    const Elf64_Phdr *ph = elf_headers((const void *)start, RIMF_PAGE, &n);
 
     return overlay_is_text(ph, n, text);
+}
+
+int manifest_lay_over(const struct manifest_file *file, const struct rimf_sys *sys, uintptr_t bias,
+                      const struct manifest_text *text, uint32_t n, int fd, uint32_t *laid)
+{
+    for (; n--; text++) {
+        uint32_t index = (uint32_t)(text - file->view.texts);
+        long at;
+
+        if (index >= file->laid.first_text && index < file->laid.end_text)
+            continue;
+        at = overlay_map_text(sys, bias, text, fd);
+        if (sys_failed(at))
+            return (int)at;
+        overlay_want_large(sys, file->filtered, (uintptr_t)at, text->size);
+        ++*laid;
+    }
+    return 0;
 }
 
 /* The next, and all of the same object behind it. */
 static void lay_object(struct manifest_file *file, const struct rimf_sys *sys)
 {
     const struct manifest *f = &file->view;
-    const struct manifest_text *text = &f->texts[file->laid.end_text], *end = f->texts + f->header->n_texts;
-    const uint32_t index = text->object;
-    const struct manifest_object *object = &f->objects[index];
+    const struct manifest_text *text = &f->texts[file->laid.end_text];
+    const struct manifest_object *object = &f->objects[text->object];
+    uint32_t n = 0, left = f->header->n_texts - file->laid.end_text, laid = 0;
     const char *why;
     long fd = manifest_open_part(file, sys, f->names + object->overlay_name, &object->overlay, &why);
 
     if (sys_failed(fd))
         return;
-    for (; text < end && text->object == index && fits(file, text); text++) {
-        long at = overlay_map_text(sys, file->laid.biases[index], text, (int)fd);
-
-        if (sys_failed(at))
-            break;
-        overlay_want_large(sys, file->filtered, (uintptr_t)at, text->size);
-        file->laid.end_text++;
-    }
+    while (n < left && text[n].object == text->object && fits(file, &text[n]))
+        n++;
+    manifest_lay_over(file, sys, file->laid.biases[text->object], text, n, (int)fd, &laid);
+    file->laid.end_text += laid;
     sys_close(sys, (int)fd);
 }
 
-/* The first that fails is tried once more at the hook, where it is said why. */
+/* The first failing one is tried again at the hook, which reports the reason. */
 void manifest_lay_texts(struct manifest_file *file, const struct rimf_sys *sys)
 {
     uint32_t before = 0;

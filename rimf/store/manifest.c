@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/store/manifest.c: checks the bytes of a manifest; the format is told in manifest.h.  What it says of
- * moved code, manifest_moved.c checks.
+ * rimf/store/manifest.c: checks the bytes of a manifest; manifest.h has the format.  manifest_moved.c checks
+ * the part about moved code.
  */
 #include "rimf/store/manifest.h"
 
@@ -9,7 +9,7 @@
 
 #include <errno.h> /* numbers only */
 
-_Static_assert(sizeof(struct manifest_header) == 440, "a file format");
+_Static_assert(sizeof(struct manifest_header) == 432, "a file format");
 _Static_assert(sizeof(struct manifest_object) == 128, "a file format");
 _Static_assert(sizeof(struct manifest_region) == 136, "a file format");
 
@@ -17,8 +17,6 @@ const uint32_t manifest_sizes[MANIFEST_TABLES] = {
     [MANIFEST_OBJECTS] = sizeof(struct manifest_object),
     [MANIFEST_TEXTS] = sizeof(struct manifest_text),
     [MANIFEST_WORDS] = sizeof(struct manifest_word),
-    [MANIFEST_CALLS] = sizeof(struct analysis_call),
-    [MANIFEST_LEFT] = sizeof(struct manifest_left),
     [MANIFEST_RELOCATIONS] = sizeof(struct manifest_relocations),
     [MANIFEST_SHIFTS] = sizeof(struct manifest_shift),
     [MANIFEST_REGIONS] = sizeof(struct manifest_region),
@@ -37,7 +35,7 @@ static uint64_t word_at(const uint8_t *bytes)
     return word;
 }
 
-/* Every start waits for it, so there are four hashes, which the processor makes side by side. */
+/* Every start waits for it, so there are four hashes, which the processor computes in parallel. */
 static uint64_t hash_tables(const uint8_t *at, size_t size)
 {
     uint64_t a = size, b = 1, c = 2, d = 3;
@@ -63,7 +61,7 @@ const char *manifest_tables_name(const struct manifest *f)
     return f->region ? MOVED_FILE : RELOCATIONS_FILE;
 }
 
-/* A file name, not empty, not hidden, of no folder. */
+/* Whether it is a file name: not empty, not hidden, without folder. */
 static int is_file_name(const char *name)
 {
     size_t length = rimf_strlen(name);
@@ -109,7 +107,7 @@ static const char *check_object(const struct manifest *m, const struct manifest_
         return "an overlay is too large";
     if (o->distance % (int64_t)RIMF_PAGE || (o->first | o->length) % RIMF_PAGE || !o->length != !has_file)
         return "an object lies at no page";
-    if (o->flags & ~(MANIFEST_UNPLACED | MANIFEST_SINGLES))
+    if (o->flags & ~MANIFEST_UNPLACED)
         return "an object has a property that is not known";
     if (o->flags & MANIFEST_UNPLACED ? o->distance || has_overlay : !has_file)
         return "an object that is unplaced has a place, or another has none";
@@ -177,36 +175,6 @@ static const char *check_words(const struct manifest *m)
     return NULL;
 }
 
-static int is_in_text(const struct manifest *m, uint64_t start, uint64_t end)
-{
-    for (uint32_t i = 0; i < m->header->n_texts; i++)
-        if (!m->texts[i].object && start >= m->texts[i].linked &&
-            end <= m->texts[i].linked + m->texts[i].size)
-            return 1;
-    return 0;
-}
-
-static const char *check_calls(const struct manifest *m)
-{
-    uint64_t last = 0;
-
-    for (uint32_t i = 0; i < m->header->n_calls; i++) {
-        const struct analysis_call *call = &m->calls[i];
-        uint64_t end = (uint64_t)call->address + analysis_call_length(call);
-
-        if (!analysis_call_kind(call) || analysis_call_kind(call) >= ANALYSIS_CALL_KINDS ||
-            (analysis_call_kind(call) == ANALYSIS_CALL_SINGLE) != !analysis_slot(call))
-            return "a call is of a kind that does not exist";
-        if (call->address < last || !is_in_text(m, call->address, end))
-            return "the calls overlap, or lie outside the code";
-        last = end;
-    }
-    for (uint32_t i = 0; i < m->header->n_left; i++)
-        if (!m->left[i].slot || m->left[i].slot % sizeof(uint64_t) || !m->left[i].calls)
-            return "calls that are left go through no slot";
-    return NULL;
-}
-
 static const char *check_relocations(const struct manifest *m)
 {
     const struct manifest_header *h = m->header;
@@ -268,14 +236,14 @@ static const char *check_passes(const struct manifest *m)
     return NULL;
 }
 
-/* What came by dlopen has none of what is for the start alone; and objects are numbers of 32 bits. */
+/* A LATER manifest has none of the parts for a start; and objects are numbered with 32 bits. */
 static const char *check_base(const struct manifest *m)
 {
     const struct manifest_header *h = m->header;
 
     if (h->n_base > MANIFEST_OBJECTS_MAX || !h->n_base != !h->base)
         return "what it continues is not understood";
-    for (int i = MANIFEST_CALLS; h->n_base && i < MANIFEST_NAMES; i++)
+    for (int i = MANIFEST_RELOCATIONS; h->n_base && i < MANIFEST_NAMES; i++)
         if (h->n[i])
             return "it continues another one, and has tables of a start";
     if ((!h->n_objects && !h->n_base) || h->n_objects > MANIFEST_OBJECTS_MAX)
@@ -287,7 +255,7 @@ static const char *check_tables(const struct manifest *m)
 {
     static const char *(*const checks[])(const struct manifest *) = {
         check_base,  check_passes, check_objects,     check_texts,
-        check_words, check_calls,  check_relocations, check_shifts, manifest_check_moved,
+        check_words, check_relocations, check_shifts, manifest_check_moved,
     };
     const char *why = NULL;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/store/manifest_file.c: opening manifests and overlays, and removing those of a start.
+ * rimf/store/manifest_file.c: opens manifests and overlays, and removes those of a start.
  */
 #include "rimf/store/manifest.h"
 
@@ -45,66 +45,6 @@ int manifest_map_start(struct manifest_file *file, const struct rimf_sys *sys, c
         *why = "it is of no start";
         error = -EINVAL;
     }
-    if (error)
-        manifest_unmap(file, sys);
-    return error;
-}
-
-/* ---- overlays alone ------------------------------------------------------------ */
-
-size_t overlay_path(char *to, size_t size, const char *folder, const struct file_id *file,
-                    uint64_t key, const char *name)
-{
-    const uint64_t which[] = {file->device, file->inode, key};
-    const char *slash = rimf_strrchr(name, '/');
-    size_t n = rimf_format(to, size, "%s/%016lx-%.200s", folder, rimf_hash(which, sizeof which),
-                           slash ? slash + 1 : name);
-
-    return n < size ? n : 0;
-}
-
-static int map_behind(struct manifest_file *file, const struct rimf_sys *sys, const struct stat *st,
-                      uint64_t original, int large, const char **why)
-{
-    uint64_t at = rimf_page_up(original), size = (uint64_t)st->st_size;
-    const struct manifest_object *object;
-    long got;
-
-    if (at < original || size < at + sizeof(struct manifest_header) || size - at > MANIFEST_SIZE_MAX) {
-        *why = "it is too small or too large for what it should be";
-        return -EINVAL;
-    }
-    got = sys_mmap(sys, 0, size - at, PROT_READ, MAP_PRIVATE, file->folder, at);
-    if (sys_failed(got)) {
-        *why = "it cannot be mapped";
-        return (int)got;
-    }
-    file->map = (void *)got;
-    file->size = size - at;
-    /* What is touched first decides how the kernel reads a file that it had let go of, the code in front
-     * of the tables, too (overlay_want_large). */
-    if (large)
-        SYS3(sys, SYS_madvise, got, size - at, MADV_HUGEPAGE);
-    if (manifest_open(&file->view, file->map, file->size, why))
-        return -EINVAL;
-    object = file->view.objects;
-    *why = file->view.header->n_base || object->file.size != original ? "it is of another object"
-           : !file_id_is_own(&object->overlay, st) ? "it was changed after it was written" : NULL;
-    return *why ? -ESTALE : 0;
-}
-
-int manifest_map_alone(struct manifest_file *file, const struct rimf_sys *sys, const char *path, uint32_t user,
-                       uint64_t original, int large, const char **why)
-{
-    struct stat st;
-    long fd = cache_open(sys, AT_FDCWD, path, S_IFREG, user, &st, why);
-    int error;
-
-    *file = (struct manifest_file){.folder = -1};
-    if (sys_failed(fd))
-        return (int)fd;
-    file->folder = (int)fd;
-    error = map_behind(file, sys, &st, original, large, why);
     if (error)
         manifest_unmap(file, sys);
     return error;
@@ -184,7 +124,7 @@ void manifest_unmap(struct manifest_file *file, const struct rimf_sys *sys)
 
 /* ---- removing ------------------------------------------------------------------------ */
 
-/* Of the files in the folder: one that we write there. */
+/* Whether the name is one of a file that we write there. */
 static int is_part(const void *unused, const char *name)
 {
     const char *rest = name;
@@ -202,7 +142,7 @@ struct noting {
     int folder, *others;
 };
 
-/* Nothing goes: counts what is not of ours. */
+/* Removes nothing: counts files that are not ours. */
 static int note_others(const void *cookie, const char *name)
 {
     const struct noting *n = cookie;
@@ -215,7 +155,7 @@ static int note_others(const void *cookie, const char *name)
     return 0;
 }
 
-/* The folder, when nothing is in it but what a manifest has. */
+/* Opens the folder if it contains only the parts of a manifest. */
 static long open_removable(const struct rimf_sys *sys, int at, const char *folder, uint32_t user, const char **why)
 {
     struct stat st;
@@ -250,7 +190,7 @@ int manifest_remove(const struct rimf_sys *sys, int at, const char *folder, uint
 
     if (sys_failed(fd)) /* the kernel unlinks no folder, and follows no link */
         return SYS3(sys, SYS_unlinkat, at, folder, 0) ? (int)fd : 0;
-    SYS3(sys, SYS_unlinkat, fd, MANIFEST_FILE, 0); /* first: nobody takes the rest for whole */
+    SYS3(sys, SYS_unlinkat, fd, MANIFEST_FILE, 0); /* first, so that the rest is not taken for a complete one */
     cache_sweep(sys, (int)fd, is_part, NULL);
     sys_close(sys, (int)fd);
     error = SYS3(sys, SYS_unlinkat, at, folder, AT_REMOVEDIR);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/store/manifest_moved.c: checks what a manifest says of moved code: where they lie, whose they
- * are, who leads to them; and finds them.
+ * rimf/store/manifest_moved.c: checks and searches a manifest's tables of moved code: its addresses, objects
+ * and pointers.
  */
 #include "rimf/store/manifest.h"
 
@@ -87,7 +87,7 @@ static const char *check_fragments(const struct manifest *f)
     return NULL;
 }
 
-/* As many as there are, each behind the one before: so all of them, once. */
+/* As many as there are fragments, in ascending order: so each occurs once. */
 static const char *check_sorted(const struct manifest *f)
 {
     uint64_t last = 0;
@@ -126,8 +126,8 @@ static const char *check_fixed(const struct manifest *f)
     return left ? "code whose addresses stay the originals is of no moved code" : NULL;
 }
 
-/* Those from `first` to `end`; whether one that lies in an unplaced object may be among them.  There are
- * thousands, and what they share is looked at when it changes. */
+/* Checks those from `first` to `end`; whether one in an unplaced object is allowed.  There are thousands, so
+ * common properties are checked only when they change. */
 static const char *check_ascending(const struct manifest *f, uint32_t first, uint32_t end, int unplaced)
 {
     const struct manifest_pointer *last = NULL;

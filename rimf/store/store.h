@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/store/store.h: what the loader does with manifests (manifest.h) and an image.
+ * rimf/store/store.h: the loader's functions for manifests (manifest.h) and an image.
  */
 #ifndef RIMF_STORE_STORE_H
 #define RIMF_STORE_STORE_H
@@ -9,47 +9,46 @@
 
 /* ---- over an image (apply_start.c, write_start.c) --------------------------------- */
 
-/* Lays the texts over those of the image's objects.  The number of texts, or negative
- * errno with a sentence in *why (static) and `object` (the one that is different, or
- * NULL); -ESTALE: it is of other files or places. */
+/* Maps the texts over those of the image's objects.  Returns the number of texts, or negative errno with a
+ * static sentence in *why and `object` (the one that differs, or NULL); -ESTALE: the manifest is of other
+ * files or distances. */
 long rimf_manifest_apply(struct mvld_image *, const struct manifest_file *, uint64_t made_by,
                          const char **why, const struct mvld_object **object);
 
-/* What a manifest says of a start besides its objects, as it was before passes ran; the strings stay. */
+/* A manifest's facts about a start besides its objects, from before passes ran; the strings remain valid. */
 struct rimf_start {
     uint64_t made_by, layout_seed;
     const char *launch_key; /* or NULL */
-    size_t n_makers, n_reads; /* of more reads than there is room for no manifest is written */
-    struct rimf_maker { /* the passes, in their order; where there are more, none is named */
-        const char *name, *path, *library; /* NULL: it brings none */
+    size_t n_makers, n_reads; /* with more reads than fit, no manifest is written */
+    struct rimf_maker { /* the passes, in order; if there are more, none is listed */
+        const char *name, *path, *library; /* NULL: none */
         uint32_t flags;                    /* MVLD_PASS_*, MANIFEST_IDLE */
         struct file_id file;
     } makers[MANIFEST_PASSES_MAX];
-    struct rimf_read { /* files that one of them will read */
+    struct rimf_read { /* files that they will read */
         const char *path;
         struct file_id file; /* manifest_read_of */
     } reads[MANIFEST_READS_MAX];
 };
 
-/* Writes what was noted to `folder`, which must not be there yet; it is complete when MANIFEST_FILE is in it.
- * 0, or negative errno with a sentence that can be asked for (last_error), and what is in the folder is to be
- * removed. */
+/* Writes the recorded work to `folder`, which must not exist; it is complete when it contains MANIFEST_FILE.
+ * 0, or negative errno with a sentence (last_error); then the contents of the folder are to be removed. */
 int rimf_manifest_write(struct mvld_image *, const char *folder, const struct rimf_start *);
 
 /* ---- what comes by dlopen (apply_later.c, write_later.c) ---------------------------- */
 
-/* The manifest continues the one with which the image started: 1, else 0. */
+/* Returns 1 if the manifest continues the one with which the image started, else 0. */
 int rimf_later_fits(const struct mvld_image *, const struct manifest *);
-/* Where the object with that number should be mapped. */
+/* The address at which to map the object with that number. */
 uintptr_t rimf_later_place(const struct mvld_image *, const struct manifest *, uint32_t number);
-/* These came by one dlopen, and none of their code has run.  Those that are listed and lie where they should
- * get their texts, those that others depend on, which stand behind them, first.  The rest, whose code is as
- * in their files, goes to `rest`, in that order; how many these are. */
+/* For objects of one dlopen, none of whose code has run.  Listed objects at their recorded distances get
+ * their texts, dependencies (which come last) first.  The others, whose code is the file's, are stored in
+ * `rest`, in order; returns their number. */
 size_t rimf_later_apply(struct mvld_image *, const struct manifest_file *,
                         const struct mvld_object *const *, size_t n, const struct mvld_object **rest);
-/* Adds what passes did to these, while the image watched, to MANIFEST_LATER in the open folder.  Who asks
- * holds the lock of the cache, or says in `refusal` why nothing can be added.  How many objects were added,
- * or negative errno with a sentence (last_error). */
+/* Adds the passes' changes of these objects, recorded by the image, to MANIFEST_LATER in the open folder.
+ * The caller holds the lock of the cache, or gives in `refusal` why nothing can be added.  Returns the number
+ * of added objects, or negative errno with a sentence (last_error). */
 long rimf_later_write(struct mvld_image *, int folder, uint32_t user, const struct mvld_object *const *, size_t n,
                       const char *refusal);
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/store/write_later.c: adds objects that came by dlopen to those that a manifest foresees, as passes have
- * just left them and before any of their code runs.
+ * rimf/store/write_later.c: adds objects of dlopen to a LATER manifest, after passes have changed them and
+ * before any of their code runs.
  *
- * What cannot be said of an object's changes (a word that leads to an object without a
- * number) leaves it without an overlay, and the others are added all the same; but where another
- * process may say it, the object is left to that one.  When a file cannot be written, none of them is.
+ * If an object's changes cannot be described (a word points to an object without a number), it gets no
+ * overlay, and the others are still added; but if another process may describe them, the object is left to
+ * that one.  If a file cannot be written, none of them is added.
  */
 #include "rimf/store/writer.h"
 
@@ -19,7 +19,7 @@
 
 struct learning {
     struct writer w;
-    struct manifest_file known; /* what is there; where that is nothing, one without objects */
+    struct manifest_file known; /* the existing one; or an empty one */
     struct manifest_header none;
     uint32_t user;
     const struct mvld_object *const *came;
@@ -43,13 +43,13 @@ static int overlaps(const struct mvld_image *image, const struct manifest *known
 
 static int is_known(const struct learning *l, const struct rimf_object *object)
 {
-    return manifest_find(&l->known.view, &object->identity) >= 0;
+    return manifest_find(&l->known.view, &object->file.id) >= 0;
 }
 
-/* Why no process learns it, or NULL. */
+/* Why no process can learn it, or NULL. */
 static const char *unlearnable(const struct learning *l, struct rimf_object *object)
 {
-    if (!object->identified)
+    if (!object->file.known)
         return "from which file it was mapped is not known";
     if (object->public.flags & (MVLD_OBJECT_UNPLACED | MVLD_OBJECT_OPAQUE))
         return "it lies where it will not lie again";
@@ -65,8 +65,9 @@ static int is_among(const struct mvld_object *const *objects, size_t n, const st
     return i < n;
 }
 
-/* A word of the object leads to one that has no number here, for another process learnt it first, or was at
- * it, but may have one elsewhere.  Of those that came this one and all from `index` on are still to be asked. */
+/* A word of the object points to one that has no number here, because another process learnt it first, or
+ * tried to, but may have one there.  Of the new objects, this one and all from `index` on are still to be
+ * checked. */
 static int leads_to_unlearnt(const struct learning *l, const struct rimf_object *object, size_t index)
 {
     const struct mvld_image *image = l->w.image;
@@ -97,7 +98,7 @@ static const char *unfit(const struct learning *l, struct rimf_object *object, s
     return leads_to_unlearnt(l, object, index) ? "it calls one that was not learnt here" : NULL;
 }
 
-/* Which are added, and their numbers.  Those that others depend on come first (loader/store/later.c). */
+/* Chooses the objects to add, and their numbers.  Dependencies come first (loader/store/later.c). */
 static void choose(struct learning *l)
 {
     const struct manifest_header *h = l->known.view.header;
@@ -136,11 +137,11 @@ static int add_words(struct writer *w, const struct rimf_object *object)
     return error;
 }
 
-/* Code with jumps of the loader's is not to be laid over such code (the loader's caller/hooks.c). */
+/* Code with jumps to the loader must not be mapped over such code (the loader's caller/hooks.c). */
 static int is_kept_original(const struct mvld_image *image, const struct mvld_object *object)
 {
     for (unsigned i = 0; i < RIMF_KEPT_ORIGINALS; i++)
-        if (image->kept[i] - object->start < object->end - object->start)
+        if (image->kept[i].at - object->start < object->end - object->start)
             return 1;
     return 0;
 }
@@ -152,11 +153,12 @@ static int add(struct learning *l, struct rimf_object *object)
     uint32_t words = w->header->n_words;
     int error = 0;
 
-    if (object->changed && !object->moved && !is_kept_original(w->image, &object->public) && !add_words(w, object)) {
+    if (object->code.changed && !object->moved && !is_kept_original(w->image, &object->public) &&
+        !add_words(w, object)) {
         entry->n_words = w->header->n_words - words;
         writer_name_overlay(w, entry, object->number - 1, object);
         error = write_overlay(w, object, entry, object->number - 1, w->names + entry->overlay_name);
-    } else { /* nothing to keep, its code moved, or it cannot be told what it relies on */
+    } else { /* nothing to store, its code moved, or its dependencies are unknown */
         w->header->n_words = words;
     }
     rimf_log(w->image->log, MVLD_LOG_FILES, "later: %s: %s", object->public.name,
@@ -168,7 +170,7 @@ static int add(struct learning *l, struct rimf_object *object)
 
 /* ---- the file --------------------------------------------------------------------------------- */
 
-/* For what was there, which comes first, and for what comes, at most. */
+/* Allocates for the existing ones, which come first, and for the new ones, at most. */
 static int make_room(struct learning *l)
 {
     struct writer *w = &l->w;
@@ -187,8 +189,8 @@ static int make_room(struct learning *l)
     for (int i = 0; i < MANIFEST_TABLES; i++)
         memcpy(w->at[i], l->known.view.at[i], (size_t)old->n[i] * manifest_sizes[i]);
     memcpy(w->header->n, old->n, sizeof old->n);
-    w->header->base = w->image->start_checksum;
-    w->header->n_base = w->image->n_start;
+    w->header->base = w->image->start.checksum;
+    w->header->n_base = w->image->start.n;
     return 0;
 }
 
@@ -204,7 +206,7 @@ static int write_file(struct writer *w)
                  : 0;
 }
 
-/* Of a file in the folder: neither manifest lists it. */
+/* Whether a file of the folder is in neither manifest. */
 static int is_unlisted(const void *cookie, const char *name)
 {
     const struct manifest_header *header = cookie;
@@ -224,8 +226,7 @@ static void sweep(const struct learning *l)
 
 /* ---- all of it ------------------------------------------------------------------------------------ */
 
-/* The folder is still that of the manifest with which this process started, and what others
- * have learnt is known. */
+/* Checks that the folder is still that of this process's manifest, and reads what others have learnt. */
 static int look_at_folder(struct learning *l)
 {
     const struct mvld_image *image = l->w.image;
@@ -240,7 +241,7 @@ static int look_at_folder(struct learning *l)
         return rimf_fail(l->w.image, (int)-fd, "the manifest: %s", why);
     n = sys_pread(sys, (int)fd, &start, sizeof start, 0);
     sys_close(sys, (int)fd);
-    if (n != (long)sizeof start || start.checksum != image->start_checksum)
+    if (n != (long)sizeof start || start.checksum != image->start.checksum)
         return rimf_fail(l->w.image, ESTALE, "the manifest there is another one now");
     error = manifest_map(&l->known, sys, l->w.folder, MANIFEST_LATER, l->user, &why);
     if (error && error != -ENOENT)
@@ -259,7 +260,7 @@ static long learn(struct learning *l)
     choose(l);
     if (!l->n)
         return 0;
-    sweep(l); /* what one has left that was killed */
+    sweep(l); /* the rest of a killed one */
     error = make_room(l);
     for (size_t i = 0; i < l->n && !error; i++)
         error = add(l, l->added[i]);
@@ -276,18 +277,18 @@ long rimf_later_write(struct mvld_image *image, int folder, uint32_t user, const
                       size_t n, const char *refusal)
 {
     struct learning l = {.w = {.image = image, .folder = folder}, .user = user, .came = came, .n_came = n,
-                         .known = {.folder = -1}, .none = {.n_base = image->n_start, .names_size = 1}};
+                         .known = {.folder = -1}, .none = {.n_base = image->start.n, .names_size = 1}};
     long result = -ENOMEM;
 
-    l.w.base = image->start_base;
+    l.w.base = image->start.base;
     l.added = rimf_heap_alloc(&image->heap, n * sizeof *l.added);
-    if (!l.added || !image->watch || image->watch->incomplete || !image->n_start)
+    if (!l.added || !image->watch || image->watch->incomplete || !image->start.n)
         rimf_fail(image, ENOMEM, "there was no memory to note what the passes did");
     else if (refusal)
         result = rimf_fail(image, EAGAIN, "%s", refusal);
     else if (!(result = look_at_folder(&l)))
         result = learn(&l);
-    l.known.folder = -1; /* it is the caller's */
+    l.known.folder = -1; /* owned by the caller */
     manifest_unmap(&l.known, image->sys);
     writer_release(&l.w);
     rimf_heap_release(&image->heap, l.added);

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/store/write_moved.c: moved code (moved/moved.h) and their unwind tables as they are
- * now, into one file.
+ * rimf/store/write_moved.c: writes moved code (moved/moved.h) and its unwind tables into one file.
  *
  *     names   header of an ELF file, symbols: whoever meets the file in /proc/PID/maps, or in
  *             a recording of perf, can tell which functions the addresses are in (symfile.h)
  *     code, then the sorted table, then the frames, in whole pages; code that is to lie in
  *     huge pages at an offset that fits them (moved/pages.c)
  *
- * Addresses are as linked of the object whose memory the region is.  Nothing in the pages
- * depends on where they are mapped: it holds distances, as all code does.
+ * Addresses are as linked of the object whose memory the region is.  The pages do not depend on where they
+ * are mapped: they contain distances, as all code does.
  */
 #include "rimf/store/writer.h"
 
@@ -21,7 +20,7 @@
 
 _Static_assert(RIMF_KEPT_ORIGINALS == MANIFEST_KEPT_MAX, "a manifest has room for them");
 
-/* The pieces, from `offset` on, without holes in the file. */
+/* Writes the pieces, from `offset` on, without holes in the file. */
 static void fill_region(struct writer *w, const struct mvld_object *object, uint64_t offset)
 {
     const struct moved_code *moved = w->image->moved;
@@ -50,7 +49,7 @@ static void fill_region(struct writer *w, const struct mvld_object *object, uint
     w->header->n_regions = 1;
 }
 
-/* So that no start has to. */
+/* So that no start has to sort. */
 static int sort_fragments(struct writer *w)
 {
     size_t n = 0;

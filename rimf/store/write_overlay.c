@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/store/write_overlay.c: copies of files, with the code of this process in place of theirs.
+ * rimf/store/write_overlay.c: copies files, with this process's code in place of theirs.
  *
- * Each part is written by one call.  What is written at once the kernel keeps in large pieces,
- * where the file system lets it (ext4 since Linux 6.16, XFS, btrfs), and since 6.18 a page fault in
- * one of them maps all of it: so a text has pieces of its own, and starts have fewer faults.
- * copy_file_range makes pieces of 64 KiB.  What is read from disk again comes in small ones.
+ * Each part is written by one call.  The kernel keeps data that is written at once in large pieces, if the
+ * file system supports it (ext4 since Linux 6.16, XFS, btrfs), and since 6.18 a page fault in one of them
+ * maps all of it.  So a text has pieces of its own, and starts have fewer faults.  copy_file_range makes
+ * pieces of 64 KiB.  Data that is read from disk again comes in small ones.
  */
 #include "rimf/store/writer.h"
 
@@ -15,7 +15,7 @@
 #include <fcntl.h>    /* numbers only */
 #include <sys/mman.h> /* numbers only */
 
-/* What is mapped of the original, as far as it is not written yet, up to `end`. */
+/* Writes the mapped part of the original that is not written yet, up to `end`. */
 static int write_original(const struct rimf_sys *sys, int fd, const char *original,
                           uint64_t *written, uint64_t end)
 {
@@ -27,13 +27,13 @@ static int write_original(const struct rimf_sys *sys, int fd, const char *origin
     return write_bytes(sys, fd, original + at, end - at, at);
 }
 
-/* The original, with the executable segments as they are now, which also go into the table. */
+/* Writes the original, with the present executable segments, which are also added to the table. */
 static int write_parts(struct writer *w, const struct rimf_object *object, uint32_t number,
                        const char *original, int fd)
 {
     const struct rimf_sys *sys = w->image->sys;
     const Elf64_Phdr *ph = object->public.phdr;
-    uint64_t whole = object->identity.size, written = 0, end;
+    uint64_t whole = object->file.id.size, written = 0, end;
     int error = 0;
 
     for (size_t i = 0; i < object->public.phnum && !error; i++) {
@@ -44,8 +44,7 @@ static int write_parts(struct writer *w, const struct rimf_object *object, uint3
             .size = rimf_page_up(ph[i].p_vaddr + ph[i].p_memsz) - start,
             .offset = rimf_page_down(ph[i].p_offset),
         };
-        const void *pages = w->code ? w->code + (start - w->code_start)
-                                    : (const void *)(object->public.bias + start);
+        const void *pages = (const void *)(object->public.bias + start);
 
         if (ph[i].p_type != PT_LOAD || ph[i].p_flags != (PF_R | PF_X) ||
             ph[i].p_filesz != ph[i].p_memsz)
@@ -57,13 +56,13 @@ static int write_parts(struct writer *w, const struct rimf_object *object, uint3
         end = text.size < whole - text.offset ? text.offset + text.size : whole;
         if (!error)
             error = write_bytes(sys, fd, pages, end - text.offset, text.offset);
-        written = end > written ? end : written; /* files may hold segments in any order */
+        written = end > written ? end : written; /* files may have segments in any order */
         w->texts[w->header->n_texts++] = text;
     }
     return error ? error : write_original(sys, fd, original, &written, whole);
 }
 
-int write_is_file(const struct rimf_sys *sys, int fd, const struct file_id *identity)
+static int is_file(const struct rimf_sys *sys, int fd, const struct file_id *identity)
 {
     struct stat st;
 
@@ -74,14 +73,14 @@ static int fill(struct writer *w, const struct rimf_object *object, struct manif
                 uint32_t number, int from, int to)
 {
     const struct rimf_sys *sys = w->image->sys;
-    uint64_t size = object->identity.size;
+    uint64_t size = object->file.id.size;
     long original;
     int error;
 
-    if (!write_is_file(sys, from, &object->identity))
+    if (!is_file(sys, from, &object->file.id))
         return rimf_fail(w->image, ESTALE, "%s: the file there is not the one that was mapped",
                          object->public.name);
-    /* Only the kernel reads there: should the file become shorter, that is an error. */
+    /* Only the kernel reads there: if the file becomes shorter, that is an error and no signal. */
     original = sys_mmap(sys, 0, size, PROT_READ, MAP_PRIVATE | MAP_POPULATE, from, 0);
     error = sys_failed(original) ? (int)original
                                  : write_parts(w, object, number, (const char *)original, to);

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/store/write_pointers.c: relocated words that lead to moved code, into the image; why
- * is told in store/manifest.h (ADDRESSES).
+ * rimf/store/write_pointers.c: writes the relocated words that point to moved code into a manifest;
+ * store/manifest.h (ADDRESSES) has the reasons.
  *
- * Which words these are was noted when they were written (rimf_watch_pointer).  Nothing else
- * leads into moved code yet: no code of the program has run, and what reserves the region has no
- * relocations.
+ * The words were recorded when they were written (rimf_watch_pointer).  Nothing else points into moved code
+ * yet: no code of the program has run, and the library of the region has no relocations.
  */
 #include "rimf/store/writer.h"
 
@@ -33,7 +32,7 @@ static int is_chosen(const struct mvld_image *image, const struct rimf_object *o
     }
 }
 
-/* What leads to no code that a file holds is led to no moved code, whatever is chosen. */
+/* A word whose target is in no file's code never points to moved code, whatever a resolver chooses. */
 static int note_choice(struct mvld_image *image, const struct rimf_object *object, uintptr_t word)
 {
     const struct mvld_object *to;
@@ -110,7 +109,7 @@ static int fill_pointer(struct writer *w, uint32_t index, uintptr_t word)
     return 0;
 }
 
-/* Its number, or that of all. */
+/* Its index, or the number of all. */
 static size_t number_of(const struct writer *w, uintptr_t word)
 {
     const struct rimf_watch *watch = w->image->watch;
@@ -138,7 +137,7 @@ static int note_addend(void *cookie, uintptr_t word)
     return 0;
 }
 
-/* By object, as words are (store/write_start.c). */
+/* By object, like words (store/write_start.c). */
 static int fill_way(struct writer *w, enum writer_way way)
 {
     const struct rimf_watch *watch = w->image->watch;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/store/write_relocations.c: tables of relocations in which entries that asked for a
- * symbol ask for none; what for, and which of them, is told in store/manifest.h.
+ * rimf/store/write_relocations.c: writes relocation tables in which entries with a symbol become entries
+ * without; store/manifest.h has the reasons and the rules.
  *
- * What the host loader found is in memory now, and no code of the program has run.  An
- * entry is changed only when our own look-up finds the same.  What a resolver chose must be of
- * the object that the look-up leads to, and is compared at each start (write_choices).
+ * The host loader's results are in memory now, and no code of the program has run.  An entry is changed only
+ * if our own look-up finds the same.  A resolver's choice must be in the object of the look-up's result, and
+ * is compared at each start (write_choices).
  */
 #include "rimf/store/writer.h"
 
@@ -17,10 +17,10 @@
 
 #define PAGES_MAX (64ul << 20)
 
-/* What an entry becomes. */
+/* The new form of an entry. */
 struct replacement {
     Elf64_Rela entry;
-    const struct mvld_object *from; /* its addend is linked, of this one; NULL: of its own object */
+    const struct mvld_object *from; /* its addend is a linked address of this object; NULL: of its own object */
 };
 
 static int binds_at_start(const struct elf_view *view)
@@ -35,13 +35,13 @@ static int binds_at_start(const struct elf_view *view)
     return 0;
 }
 
-/* 1: they are at the same distance from each other in every process. */
+/* Returns 1 if their distance is the same in every process. */
 static int are_together(const struct mvld_object *a, const struct mvld_object *b)
 {
     return a == b || !((a->flags | b->flags) & (MVLD_OBJECT_UNPLACED | MVLD_OBJECT_VDSO));
 }
 
-/* An absolute one (SHN_ABS) lies in no object: it is at a constant distance from none. */
+/* An absolute symbol (SHN_ABS) belongs to no object, so it has no constant distance. */
 static int is_plain(const struct mvld_symbol *definition)
 {
     const struct mvld_object *in = definition->object;
@@ -65,7 +65,7 @@ static int is_bound(const struct writer *w, const struct rimf_object *object,
            !rimf_symbol_bind(w->image, object, index, definition);
 }
 
-/* Where a resolver is that chose what the word holds, or 0. */
+/* The resolver that chose the word's value, or 0. */
 static uintptr_t resolver_of(const struct writer *w, const struct rimf_object *object,
                              const Elf64_Rela *entry)
 {
@@ -89,9 +89,8 @@ static uintptr_t resolver_of(const struct writer *w, const struct rimf_object *o
                ? resolver : 0;
 }
 
-/* Makes `*replacement` of the entry, which does the same in every process and asks for no symbol; where
- * words are led to moved code, it leads this one there.  1: it asked for one; 2: it did not; 0: it
- * stays. */
+/* Makes an equivalent `*replacement` of the entry without a symbol; if words point to moved code, with that
+ * address.  1: it had a symbol; 2: it had none; 0: it stays. */
 static int replace(const struct writer *w, const struct rimf_object *object,
                    const Elf64_Rela *entry, struct replacement *replacement)
 {
@@ -139,7 +138,7 @@ static void cover(const Elf64_Rela *entries, size_t n, uintptr_t *start, uintptr
     *end = (uintptr_t)(entries + n) > *end ? rimf_page_up((uintptr_t)(entries + n)) : *end;
 }
 
-/* The addend of the entry at that offset in the file counts from another object.  1: it can be said. */
+/* Records that the addend of the entry at that file offset counts from another object.  1: possible. */
 static int add_shift(struct writer *w, uint64_t entry, const struct mvld_object *from)
 {
     uint64_t at = entry + offsetof(Elf64_Rela, r_addend) - w->relocations->offset;
@@ -151,8 +150,8 @@ static int add_shift(struct writer *w, uint64_t entry, const struct mvld_object 
     return 1;
 }
 
-/* Those of one table, in `pages`, which are those of `out`.  How many ask for no symbol that did, or lead to
- * moved code. */
+/* Rewrites the entries of one table, in `pages`, which are those of `out`.  Returns the number of those that
+ * lost their symbol, or point to moved code. */
 static size_t rewrite(struct writer *w, const struct rimf_object *object, const Elf64_Rela *entries, size_t n,
                       struct manifest_relocations *out, uint8_t *pages)
 {
@@ -175,7 +174,7 @@ static size_t rewrite(struct writer *w, const struct rimf_object *object, const 
     return changed;
 }
 
-/* What the linkers that are known do.  Some put code into it, too, behind the tables. */
+/* The layout of the known linkers.  Some put code into the segment, too, after the tables. */
 static int in_first_segment(const struct rimf_object *object, uintptr_t start, uintptr_t end)
 {
     const struct mvld_segment *first = object->public.segments;
@@ -183,7 +182,7 @@ static int in_first_segment(const struct rimf_object *object, uintptr_t start, u
     return !(first->prot & PROT_WRITE) && start >= rimf_page_down(first->start) && end <= rimf_page_up(first->end);
 }
 
-/* The tables of one object, when something in them is changed, to the end of the file. */
+/* Appends the tables of one object to the file, if something in them is changed. */
 static int write_pages(struct writer *w, uint32_t index, int fd, uint64_t *offset)
 {
     const struct rimf_object *object = w->table->objects[index];

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/store/write_start.c: writes what passes did to the code of this process (manifest.h).
+ * rimf/store/write_start.c: writes the passes' changes of this process's code (manifest.h).
  *
- * Passes say which objects they changed and which words they relied on; everything
- * else is read off the image: the files, the distances, the text as it is now.  Overlays
- * are written and synced before the manifest, without which a folder is none; so a machine that
- * stops in between leaves nothing that is taken.
+ * Passes declare which objects they changed and which words they relied on; everything else is read from the
+ * image: the files, the distances, the present text.  Overlays are written and synced before the manifest,
+ * without which a folder is not used; so a machine that stops in between leaves nothing that a start would
+ * use.
  */
 #include "rimf/store/apply.h"
 #include "rimf/store/writer.h"
@@ -22,11 +22,11 @@ static int fill_object(struct writer *w, uint32_t i)
     const struct rimf_object *object = w->table->objects[i];
     struct manifest_object *out;
 
-    if (!object->identified && !(object->public.flags & MVLD_OBJECT_VDSO))
+    if (!object->file.known && !(object->public.flags & MVLD_OBJECT_VDSO))
         return rimf_fail(w->image, ENOTSUP, "%s: from which file it was mapped is not known",
                          object->public.name);
     out = writer_object(w, object);
-    if (object->changed) /* else it is 0, where "" stands */
+    if (object->code.changed) /* else it is 0, the offset of "" */
         writer_name_overlay(w, out, i, object);
     return 0;
 }
@@ -48,7 +48,7 @@ static int fill_words(struct writer *w)
     return 0;
 }
 
-/* Moved code, if any, and behind it tables of relocations. */
+/* Writes moved code, if any, and behind it tables of relocations. */
 static int write_tables(struct writer *w)
 {
     const struct rimf_sys *sys = w->image->sys;
@@ -78,7 +78,7 @@ static int fill(struct writer *w)
     if (!error)
         error = fill_words(w);
     for (uint32_t i = 0; !error && i < w->table->n_objects; i++)
-        if (w->table->objects[i]->changed)
+        if (w->table->objects[i]->code.changed)
             error = write_overlay(w, w->table->objects[i], &w->objects[i], i,
                                   w->names + w->objects[i].overlay_name);
     if (!error)
@@ -90,7 +90,7 @@ static int fill(struct writer *w)
     return error;
 }
 
-/* ---- room ------------------------------------------------------------------------- */
+/* ---- space ------------------------------------------------------------------------- */
 
 static size_t name_size(const char *name)
 {
@@ -120,7 +120,7 @@ static void fill_header(struct writer *w, const struct rimf_start *s)
     h->launch_key = s->launch_key ? writer_name(w, s->launch_key) : 0;
 }
 
-/* For everything, at most. */
+/* Allocates the maximum for everything. */
 static int make_room(struct writer *w, const struct rimf_start *s)
 {
     struct mvld_image *image = w->image;
@@ -170,12 +170,12 @@ static uintptr_t find_base(const struct rimf_table *table)
 static int is_changed(const struct rimf_table *table)
 {
     for (size_t i = 0; i < table->n_objects; i++)
-        if (table->objects[i]->changed)
+        if (table->objects[i]->code.changed)
             return 1;
     return 0;
 }
 
-/* Makes and opens the folder, where code may be mapped from files: else no start could use the
+/* Creates and opens the folder, if code may be mapped from its file system: otherwise no start could use the
  * manifest, and with on-miss = build each would write a new one. */
 static int make_folder(struct writer *w, const char *folder)
 {
@@ -206,13 +206,13 @@ static int settle_file(const struct writer *w, const char *path, const struct fi
     return say_unsettled(w, path, file_id_unsettled(w->image->sys, file, path));
 }
 
-/* What it says of files will be said of no others. */
+/* Checks that the identities of files are final. */
 static int settle(const struct writer *w, const struct rimf_start *s)
 {
     int error = 0;
 
     for (size_t i = 0; i < w->table->n_objects && !error; i++)
-        if (w->table->objects[i]->identified)
+        if (w->table->objects[i]->file.known)
             error = say_unsettled(w, w->table->objects[i]->public.name,
                                   writer_unsettled(w->image, w->table->objects[i]));
     for (size_t i = 0; i < s->n_makers && !error; i++)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/store/writer.c: what all manifests have: tables that are filled, then packed, and files that are synced.
+ * rimf/store/writer.c: the common part of all manifests: tables that are filled, then packed, and files that
+ * are synced.
  */
 #include "rimf/store/writer.h"
 
@@ -35,7 +36,7 @@ int writer_open(struct writer *w)
         .magic = MANIFEST_MAGIC,
         .version = MANIFEST_VERSION,
         .header_size = sizeof *w->header,
-        .names_size = 1, /* "", for those that have no name */
+        .names_size = 1, /* "", for empty names */
     };
     return 0;
 }
@@ -83,7 +84,7 @@ struct manifest_object *writer_object(struct writer *w, const struct rimf_object
     };
     if (object->public.flags & MVLD_OBJECT_VDSO)
         return out;
-    out->file = object->identity;
+    out->file = object->file.id;
     out->build_id = manifest_build_id(&object->public);
     out->analysis = rimf_analysis_key(&object->public);
     out->first = (uint32_t)(rimf_page_down(object->public.start) - object->public.bias);
@@ -175,10 +176,20 @@ int write_whole(const struct rimf_sys *sys, int folder, const char *name, const 
 
 const char *writer_unsettled(const struct mvld_image *image, struct rimf_object *object)
 {
-    if (!object->settled)
-        object->unsettled = file_id_unsettled(image->sys, &object->identity, object->public.name);
-    object->settled = 1;
-    return object->unsettled;
+    if (!object->file.settled)
+        object->file.unsettled = file_id_unsettled(image->sys, &object->file.id, object->public.name);
+    object->file.settled = 1;
+    return object->file.unsettled;
+}
+
+void rimf_image_will_write(struct mvld_image *image)
+{
+    const struct rimf_table *table = rimf_table_enter(image);
+
+    for (size_t i = 0; i < table->n_objects; i++)
+        if (table->objects[i]->file.known && !table->objects[i]->number)
+            writer_unsettled(image, table->objects[i]);
+    rimf_table_leave(image);
 }
 
 int write_finish(const struct rimf_sys *sys, int fd, struct file_id *out)

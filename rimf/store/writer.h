@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/store/writer.h: a manifest and its overlays on their way into files; for write*.c.
+ * rimf/store/writer.h: a manifest and its overlays while they are written; for write*.c.
  */
 #ifndef RIMF_STORE_WRITER_H
 #define RIMF_STORE_WRITER_H
@@ -10,19 +10,17 @@
 
 struct writer {
     struct mvld_image *image;
-    const struct rimf_table *table; /* objects by number; NULL: they carry their numbers */
-    uintptr_t base; /* bias of the first object that has a place */
+    const struct rimf_table *table; /* objects by number; NULL: they have their numbers */
+    uintptr_t base; /* bias of the first placed object */
     int folder;
-    size_t room[MANIFEST_TABLES]; /* for so many, at most; the counts of the header grow */
-    struct manifest_header *header; /* NULL: there is no memory yet */
+    size_t room[MANIFEST_TABLES]; /* capacities; the counts of the header grow */
+    struct manifest_header *header; /* NULL: no memory yet */
     union {
         void *at[MANIFEST_TABLES];
         struct {
             struct manifest_object *objects;
             struct manifest_text *texts;
             struct manifest_word *words;
-            struct analysis_call *calls;
-            struct manifest_left *left;
             struct manifest_relocations *relocations;
             struct manifest_shift *shifts;
             struct manifest_region *region;
@@ -33,64 +31,62 @@ struct writer {
             char *names;
         };
     };
-    uint8_t *ways; /* enum writer_way, of each of the watch's pointers */
-    uint8_t *code; /* NULL: as it is in memory; else its first page, */
-    uint64_t code_start; /* and where that is linked */
+    uint8_t *ways; /* enum writer_way, for each of the watch's pointers */
 };
 
-/* Who leads a word to moved code when the program starts; in the order of manifest_pointer. */
+/* What writes a word with the address of moved code when the program starts; in the order of
+ * manifest_pointer. */
 enum writer_way { WRITER_ADDEND, WRITER_TABLE, WRITER_WORD };
 
 /* ---- writer.c ------------------------------------------------------------------------ */
 
-/* Memory for as much as there is room for, and one name, "".  0, or -ENOMEM with a sentence. */
+/* Allocates the capacities, and one name, "".  0, or -ENOMEM with a sentence. */
 int writer_open(struct writer *);
-/* Tables without gaps, their size and checksum.  Returns the size. */
+/* Packs the tables, and sets size and checksum.  Returns the size. */
 size_t writer_close(struct writer *);
 void writer_release(struct writer *);
 uint32_t writer_name(struct writer *, const char *);
-/* The object's entry, without overlay and distance; of the vDSO hardly more than its name. */
+/* Adds the object's entry, without overlay and distance; for the vDSO little more than its name. */
 struct manifest_object *writer_object(struct writer *, const struct rimf_object *);
-/* "3-libc.so.6" is its overlay's name. */
+/* Sets its overlay's name, such as "3-libc.so.6". */
 void writer_name_overlay(struct writer *, struct manifest_object *, uint32_t number, const struct rimf_object *);
 /* The object's number, or ~0u. */
 uint32_t writer_number(const struct writer *, const struct mvld_object *);
-/* The word at `address` leads to `value`.  0; -ENOTSUP: that cannot be said. */
+/* Records that the word at `address` points to `value`.  0; -ENOTSUP: not possible. */
 int writer_word(struct writer *, uintptr_t address, uintptr_t value);
 
 int write_bytes(const struct rimf_sys *, int fd, const void *from, size_t size, uint64_t at);
-/* All of a new file, synced. */
+/* Writes a new file, synced. */
 int write_whole(const struct rimf_sys *, int folder, const char *name, const void *bytes, size_t size);
-/* Why the file of the object, which is identified, may change and keep its identity (file_id_unsettled), or NULL: as
- * it was when this was asked first. */
+/* Why the file of the object, which is identified, may change and keep its identity (file_id_unsettled), or
+ * NULL: the result of the first query. */
 const char *writer_unsettled(const struct mvld_image *, struct rimf_object *);
-/* Synced, and what tells the file from others.  0, or negative errno. */
+/* Syncs the file and gets its identity.  0, or negative errno. */
 int write_finish(const struct rimf_sys *, int fd, struct file_id *);
-/* A new file in the folder; descriptor, or negative errno. */
+/* Creates a file in the folder; descriptor, or negative errno. */
 long write_new(const struct rimf_sys *, int folder, const char *name);
-/* 1: code may be mapped from files of the open folder. */
+/* Returns 1 if code may be mapped from files of the open folder. */
 int write_may_run(const struct rimf_sys *, int folder);
 
 /* ---- write_overlay.c ----------------------------------------------------------------- */
 
-/* The file of an object with its code as it is now, under that name; its texts, too. */
+/* Writes a file with the object's present code, under that name; and its texts' entries. */
 int write_overlay(struct writer *, const struct rimf_object *, struct manifest_object *, uint32_t number,
                   const char *name);
-int write_is_file(const struct rimf_sys *, int fd, const struct file_id *);
 
 /* ---- what a start has, too ------------------------------------------------------------- */
 
-/* write_pointers.c: notes the words that depend on more than which files are loaded, when words were led to moved code.
- * 0, or negative errno with a sentence (last_error). */
+/* write_pointers.c: records the words that depend on more than the loaded files, if words point to moved
+ * code.  0, or negative errno with a sentence (last_error). */
 int write_choices(struct mvld_image *, const struct rimf_table *);
-/* 1: the word was led to moved code. */
+/* Returns 1 if the word points to moved code. */
 int writer_is_led(const struct writer *, uintptr_t word);
 void writer_set_way(struct writer *, uintptr_t word, enum writer_way);
-/* The words that were. */
+/* Writes these words. */
 int write_pointers(struct writer *);
-/* write_moved.c: moved code (moved/moved.h) to a new file, which ends at *end then. */
+/* write_moved.c: writes moved code (moved/moved.h) to a new file, which then ends at *end. */
 int write_moved(struct writer *, int fd, uint64_t *end);
-/* write_relocations.c: tables of relocations that need no symbols, from `offset` on. */
+/* write_relocations.c: writes tables of relocations without symbols, from `offset` on. */
 int write_relocations(struct writer *, int fd, uint64_t offset);
 
 #endif

@@ -7,9 +7,9 @@
  *     [prefixes] [REX] 0f 38|3a opcode          …
  *     c5 b opcode | c4 b b opcode | 62 b b b opcode | 8f b b opcode …
  *
- * A table for each of the first two maps says of an opcode what follows it, in one
- * byte; of the others, everything has a ModRM and the map decides on the immediate.
- * What depends on more (groups, where ModRM selects the operation) is in group().
+ * For each of the first two maps, a table has one byte for each opcode, with the parts that follow
+ * it.  In the other maps everything has a ModRM, and the map decides the immediate.  Groups, where
+ * ModRM selects the operation, are in group().
  */
 #include "rimf/x86/decode.h"
 
@@ -74,7 +74,7 @@ static const uint8_t one_byte[256] = {
 static const uint8_t two_byte[256] = {
     [0x00 ... 0x03] = M, [0x04] = BAD, [0x05] = 0, [0x06 ... 0x09] = ODD,
     [0x0a] = BAD, [0x0b] = 0, [0x0c] = BAD, [0x0d] = M, [0x0e] = 0,
-    [0x0f] = M | IB,                               /* 3DNow!: the operation comes last */
+    [0x0f] = M | IB,                               /* 3DNow!: the operation byte comes last */
     [0x10 ... 0x1f] = M,
     [0x20 ... 0x23] = M | GROUP | ODD,             /* mov to and from cr, dr */
     [0x24 ... 0x27] = BAD, [0x28 ... 0x2f] = M,
@@ -93,7 +93,7 @@ static const uint8_t two_byte[256] = {
     [0xd0 ... 0xff] = M,
 };
 
-/* Reading: `at` is the next byte; past the end everything is 0 and `at` says so. */
+/* Reads bytes: `at` is the next one; past the end everything is 0 and `at` shows it. */
 struct cursor {
     const uint8_t *code;
     unsigned at, end;
@@ -117,7 +117,7 @@ static uint8_t prefix_of(uint8_t byte)
     return 0;
 }
 
-/* A REX prefix counts only right before the opcode.  Returns the opcode. */
+/* A REX prefix is valid only directly before the opcode.  Returns the opcode. */
 static uint8_t take_prefixes(struct cursor *c, struct instruction *i)
 {
     uint8_t byte;
@@ -137,7 +137,7 @@ static uint8_t take_prefixes(struct cursor *c, struct instruction *i)
     return 0;
 }
 
-/* What follows the opcode of a map that VEX, EVEX or XOP selected. */
+/* The parts after the opcode of a map that VEX, EVEX or XOP selected. */
 static unsigned vector_format(const struct instruction *i)
 {
     switch (i->map) {
@@ -181,7 +181,7 @@ static unsigned take_vector(struct cursor *c, struct instruction *i, uint8_t fir
     } else if (first == 0x62) {
         second = next(c);
         next(c);
-        if (payload & 0x08 || !(second & 0x04)) /* bits that must be so */
+        if (payload & 0x08 || !(second & 0x04)) /* fixed bits */
             return BAD;
         i->map = payload & 7;
     } else {
@@ -195,7 +195,7 @@ static unsigned take_vector(struct cursor *c, struct instruction *i, uint8_t fir
     return vector_format(i);
 }
 
-/* The format of the instruction, its opcode taken. */
+/* The format of the instruction, after its opcode was read. */
 static unsigned take_opcode(struct cursor *c, struct instruction *i)
 {
     uint8_t byte = take_prefixes(c, i);
@@ -219,7 +219,7 @@ static unsigned take_opcode(struct cursor *c, struct instruction *i)
     return i->map == 2 ? M : M | IB;
 }
 
-/* ModRM selects the operation, or there is more to say. */
+/* ModRM selects the operation, or there are special cases. */
 static unsigned group(const struct instruction *i, unsigned format)
 {
     unsigned reg = modrm_reg(i);
@@ -240,7 +240,7 @@ static unsigned group(const struct instruction *i, unsigned format)
     case 0xc7: /* mov; f8: xbegin */
         return reg == 0 ? format : i->modrm == 0xf8 ? M | REL32 : BAD;
     case 0xcd: /* int */
-        return format; /* odd or not by its operand: see decode */
+        return format; /* odd depending on its operand: see decode */
     case 0xf6: /* test has an immediate, not, neg, mul … have none */
         return reg < 2 ? M | IB : M;
     case 0xf7:
@@ -262,7 +262,7 @@ static void take_modrm(struct cursor *c, struct instruction *i)
     i->modrm = next(c);
     mod = i->modrm >> 6;
     rm = i->modrm & 7;
-    /* Control and debug registers: mod is not looked at. */
+    /* Control and debug registers: mod is ignored. */
     if (mod == 3 || (i->map == 1 && i->encoding == ENCODING_LEGACY && i->opcode >= 0x20 &&
                      i->opcode <= 0x23))
         return;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/x86/decode.h: where one x86-64 instruction ends, and where its operands are that
- * depend on its address.
+ * rimf/x86/decode.h: the length of an x86-64 instruction, and the position of operands that depend
+ * on its address.
  *
- * A length decoder, for the analyser and for those who move code: it knows prefixes,
- * opcode maps, ModRM and immediates, not what instructions do, apart from how control
- * leaves them.  It follows what processors of Intel and AMD agree on; where they do not
- * (66 before a near branch), and where no compiler would go (ports, far returns,
+ * A length decoder, for the analyser and for code that moves instructions.  It knows prefixes,
+ * opcode maps, ModRM and immediates, and how control leaves an instruction, but not what
+ * instructions compute.  It follows what processors of Intel and AMD agree on.  Where they do not
+ * (66 before a near branch), and for instructions that no compiler emits (ports, far returns,
  * privileged instructions), the instruction is marked `odd`.
  */
 #ifndef RIMF_DECODE_H
@@ -19,7 +19,7 @@
 
 enum encoding { ENCODING_LEGACY, ENCODING_VEX, ENCODING_EVEX, ENCODING_XOP };
 
-enum prefix { /* that were seen, whether they mean something or not */
+enum prefix { /* that were present, whether they have an effect or not */
     PREFIX_OPERAND = 1 << 0, /* 66 */
     PREFIX_ADDRESS = 1 << 1, /* 67 */
     PREFIX_REPNE = 1 << 2,   /* f2; bnd before branches */
@@ -40,7 +40,7 @@ struct instruction {
     uint8_t odd;
 };
 
-/* How control goes on behind an instruction. */
+/* How control continues after an instruction. */
 enum flow {
     FLOW_NEXT,
     FLOW_CALL,          /* e8; system calls are calls, too: some do not return */
@@ -51,16 +51,16 @@ enum flow {
     FLOW_END            /* ret, ud2, hlt, int3 */
 };
 
-/* The length of the first instruction of `room` bytes, or 0: there is none. */
+/* The length of the first instruction in `room` bytes, or 0: invalid. */
 unsigned decode(const uint8_t *code, size_t room, struct instruction *);
 
 enum flow instruction_flow(const struct instruction *);
-/* 1 for FLOW_CALL, FLOW_JUMP and FLOW_BRANCH: the operand is a distance. */
+/* Returns 1 for FLOW_CALL, FLOW_JUMP and FLOW_BRANCH: the operand is a distance. */
 static inline int flow_is_relative(enum flow flow)
 {
     return flow == FLOW_CALL || flow == FLOW_JUMP || flow == FLOW_BRANCH;
 }
-/* NOPs of any length, and int3, as they pad functions. */
+/* NOPs of any length, and int3, which pad functions. */
 int instruction_is_padding(const struct instruction *);
 
 static inline int instruction_is(const struct instruction *i, uint8_t map, uint8_t opcode)
@@ -72,7 +72,7 @@ static inline unsigned modrm_reg(const struct instruction *i)
     return i->modrm >> 3 & 7u;
 }
 
-/* Four bytes, at any place, that say how far something is. */
+/* Reads a four-byte distance at any address. */
 static inline int64_t distance_at(const void *bytes)
 {
     int32_t distance;
@@ -81,13 +81,13 @@ static inline int64_t distance_at(const void *bytes)
     return distance;
 }
 
-/* Where an entry of a jump table leads: its distance counts from the table. */
+/* The target of a jump table's entry, which is a distance from the table. */
 static inline uintptr_t entry_target(uintptr_t table, uintptr_t entry)
 {
     return table + (uintptr_t)distance_at((const void *)entry);
 }
 
-/* Bytes of the endbr64 that code of this size begins with, or 0. */
+/* The length of an endbr64 at the start of this code, or 0. */
 static inline size_t endbr64_size(const uint8_t *code, size_t size)
 {
     static const uint8_t endbr64[4] = {0xf3, 0x0f, 0x1e, 0xfa};
@@ -95,8 +95,8 @@ static inline size_t endbr64_size(const uint8_t *code, size_t size)
     return size >= sizeof endbr64 && memcmp(code, endbr64, sizeof endbr64) == 0 ? sizeof endbr64 : 0;
 }
 
-/* Where a relative branch, or a RIP operand, leads from the instruction, whose bytes are
- * `code`, at the address `at`. */
+/* The target of a relative branch, or of a RIP operand, of the instruction at address `at`, whose
+ * bytes are `code`. */
 static inline uint64_t branch_target(const uint8_t *code, uint64_t at, const struct instruction *i)
 {
     const uint8_t *distance = code + i->immediate_at;

@@ -12,7 +12,7 @@ struct function {
     const uint8_t *code;
     size_t size;
     uintptr_t start;
-    size_t first, end; /* what is displaced, from `code` on */
+    size_t first, end; /* the displaced bytes, from `code` on */
     const char *why;
 };
 
@@ -22,7 +22,7 @@ static int refuse(struct function *f, const char *why)
     return -ENOTSUP;
 }
 
-/* Does [at, at + length) of the process meet what is displaced? */
+/* Whether [at, at + length) in the process overlaps the displaced bytes. */
 static int meets(const struct function *f, uintptr_t at, size_t length)
 {
     return at + length > f->start + f->first && at < f->start + f->end;
@@ -49,7 +49,7 @@ int displace_one(const uint8_t *code, uintptr_t from, uintptr_t to, const struct
     return 0;
 }
 
-/* One instruction at `at`, to the same place in `to`. */
+/* Moves one instruction at `at` to the same offset in `to`. */
 static int move(struct function *f, size_t at, const struct instruction *i, uintptr_t to,
                 uint8_t *bytes)
 {
@@ -81,15 +81,15 @@ static int move_all(struct function *f, uintptr_t to, uint8_t *bytes)
     return err;
 }
 
-/* lea f(%rip): what is at f, nobody asks. */
+/* lea f(%rip): takes the function's address, and reads nothing there. */
 static int is_own_address(const struct function *f, size_t at, const struct instruction *i)
 {
     return instruction_is(i, 0, 0x8d) &&
            rip_target(f->code + at, f->start + at, i) == f->start + f->first;
 }
 
-/* Nothing of the function may lead behind the first byte of what is displaced, or mean
- * its bytes.  To its first byte is fine: there the jump is. */
+/* Nothing in the function may branch behind the first displaced byte, or read displaced bytes.  A
+ * branch to the first byte is fine: it reaches the jump. */
 static int check_rest(struct function *f)
 {
     struct instruction i;

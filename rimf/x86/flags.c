@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/x86/flags.c: what an instruction does to the status flags (registers.h).
+ * rimf/x86/flags.c: the effect of an instruction on the status flags (registers.h).
  *
- * Those that write all of them are a few forms; any other may leave some as they were.  Of those that read
- * them, all are listed; so do the few encodings that are newer than this list.
+ * A few forms write all flags; any other may leave some unchanged.  All forms that read flags are
+ * listed; the few encodings newer than this list count as reading.
  */
 #include "rimf/x86/registers.h"
 
@@ -16,7 +16,7 @@ static unsigned arithmetic(unsigned operation)
     return FLAGS_WRITTEN | (operation == ADC || operation == SBB ? FLAGS_READ : 0);
 }
 
-/* c0, c1, d0 to d3.  A shift by nothing leaves them as they were, and a rotation most of them. */
+/* c0, c1, d0 to d3.  A shift by zero leaves them unchanged, and a rotation leaves most of them. */
 static unsigned shift(const uint8_t *code, const struct instruction *i)
 {
     unsigned operation = modrm_reg(i);

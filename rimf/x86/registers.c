@@ -2,7 +2,8 @@
  *
  * rimf/x86/registers.c: see registers.h.
  *
- * An opcode's operands are one of a few forms.  What is none of them reads everything.
+ * An opcode's operands have one of a few forms.  An opcode of no known form counts as reading
+ * everything.
  */
 #include "rimf/x86/registers.h"
 
@@ -32,7 +33,7 @@ static void writes(struct operands *o, unsigned n)
         o->r.written |= BIT(n);
 }
 
-/* Without REX four to seven are the second bytes of the first four. */
+/* Without REX, numbers four to seven are the second bytes of the first four registers. */
 static unsigned byte_of(const struct instruction *i, unsigned n)
 {
     return !i->rex && n >= 4 && n < 8 ? n - 4 : n;
@@ -48,7 +49,7 @@ static void writes_byte(struct operands *o, unsigned n)
     o->r.bytes_written |= BIT(byte_of(o->i, n));
 }
 
-/* The second operand, where it is a register. */
+/* The second operand, if it is a register. */
 static void with_rm(struct operands *o, void (*use)(struct operands *, unsigned))
 {
     if (operand_is_register(o->i))
@@ -67,7 +68,7 @@ static void with_everything(struct operands *o)
     o->r.read = REGISTERS_ALL;
 }
 
-/* Of VEX and its kin the bit that extends a number is not at hand: both registers are read. */
+/* For VEX and similar the bit that extends a number is not available: both registers count as read. */
 static void read_address(struct operands *o, const uint8_t *code)
 {
     const struct instruction *i = o->i;
@@ -90,7 +91,8 @@ static void read_address(struct operands *o, const uint8_t *code)
 
 /* ---- one byte --------------------------------------------------------------------------- */
 
-/* add, or, adc, sbb, and, sub, xor, cmp.  Of a register with itself xor, sub and sbb make a number. */
+/* add, or, adc, sbb, and, sub, xor, cmp.  xor, sub and sbb of a register with itself do not depend
+ * on its value. */
 static void arithmetic(struct operands *o)
 {
     const struct instruction *i = o->i;
@@ -213,12 +215,12 @@ static void one_byte(struct operands *o)
         multiply(o);
     } else if (i->odd) {
         with_everything(o);
-    } /* else it has no register: push of a number, branches, returns, flags, NOPs */
+    } /* otherwise it has no register: push of a number, branches, returns, flags, NOPs */
 }
 
 /* ---- two bytes, and more ------------------------------------------------------------------- */
 
-/* Their registers are those of vectors, with VEX and without. */
+/* Whether its registers are vector registers, with VEX and without. */
 static int is_vector(const struct instruction *i)
 {
     unsigned op = i->opcode;

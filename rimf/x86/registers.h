@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/x86/registers.h: which general registers an instruction reads and writes.
+ * rimf/x86/registers.h: the general registers that an instruction reads and writes.
  *
- * Sets of them have a bit each: 1 is rax, 2 rcx, 4 rdx … 1 << 15 r15.  The stack pointer is left out
- * where push, pop, calls and returns use it.
+ * A set has one bit for each: 1 is rax, 2 rcx, 4 rdx … 1 << 15 r15.  The stack pointer of push,
+ * pop, calls and returns is omitted.
  */
 #ifndef RIMF_REGISTERS_H
 #define RIMF_REGISTERS_H
@@ -20,21 +20,21 @@
 #define RSI 6u
 #define RDI 7u
 
-/* A register may be in several.  What an instruction may leave as it was, or changes in part, counts
- * as read, too; and all registers do where an instruction is not known. */
+/* A register may be in several sets.  One that an instruction may leave unchanged, or changes in
+ * part, also counts as read.  For an unknown instruction all registers count as read. */
 struct registers {
-    uint16_t read;          /* more of it than its second byte, or what is not known */
-    uint16_t written;       /* the whole of it; nothing of what it held remains */
-    uint16_t bytes_read;    /* of its two lowest bytes one alone */
-    uint16_t bytes_written; /* likewise; the others stay */
+    uint16_t read;          /* more than its second byte, or unknown */
+    uint16_t written;       /* completely overwritten */
+    uint16_t bytes_read;    /* only one of its two lowest bytes */
+    uint16_t bytes_written; /* likewise; other bytes are unchanged */
 };
 
-/* Those of a decoded instruction, whose bytes are at `code`.  What a call or a system call does to
- * registers, other than read the place to call, is not said. */
+/* The registers of a decoded instruction, whose bytes are at `code`.  Effects of a call or a system
+ * call are not included, except the target that it reads. */
 struct registers registers_of(const uint8_t *code, const struct instruction *);
 
-/* Of the status flags (CF, PF, AF, ZF, SF, OF), or-ed: it reads one, or that is not known; it writes all, those that
- * are undefined behind it among them.  Calls and returns are no matter. */
+/* Of the status flags (CF, PF, AF, ZF, SF, OF), or-ed: it reads one, or this is unknown; it writes
+ * all, including those that become undefined.  Calls and returns are not included. */
 #define FLAGS_READ 1u
 #define FLAGS_WRITTEN 2u
 unsigned flags_of(const uint8_t *code, const struct instruction *);

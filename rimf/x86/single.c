@@ -7,7 +7,7 @@
 #include "rimf/base/base.h"
 #include "rimf/x86/decode.h"
 
-#define FILLS 0x2e /* cs: means nothing to operands in registers */
+#define FILLS 0x2e /* cs: no effect on register operands */
 #define RET 0xc3
 #define STACK 4u   /* %rsp's number, without a bit of REX */
 
@@ -20,7 +20,7 @@ static unsigned instruction(const uint8_t *code, size_t room)
     if (room < at + 2u)
         return 0;
     opcode = code[at];
-    if ((opcode & 0xf8) == 0xb8) /* behind REX it is too long */
+    if ((opcode & 0xf8) == 0xb8) /* too long with REX */
         return room >= 5 && !rex && (opcode & 7u) != STACK ? 5 : 0;
     modrm = code[at + 1];
     if ((opcode != 0x31 && opcode != 0x33 && opcode != 0x89 && opcode != 0x8b) || modrm < 0xc0)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/x86/slot_call.h: calls through the PLT and the GOT, before and after they are direct.
+ * rimf/x86/slot_call.h: calls through the PLT and the GOT, before and after they become direct.
  *
  *     e8 rel32         call entry           e8 rel32         call target
  *     e9 rel32         jmp  entry           e9 rel32         jmp  target
@@ -10,13 +10,12 @@
  *     e8 rel32         call f               what f does, when that is a single instruction
  *                                           (single.h)
  *
- * Each is one instruction before and after, so that a thread may stand before it or
- * behind it while it is changed.  67 means nothing to a call and is what linkers write
- * there.  The nop is never reached.  Prefixes in front (bnd, notrack) mean to the new
- * instruction what they meant to the old one; the analyser lists no site behind 66 that
+ * Each is one instruction before and after, so a thread is before or behind it while it is changed.
+ * 67 has no effect on a call; linkers write the same.  The nop is never reached.  Prefixes in front
+ * (bnd, notrack) mean the same to the new instruction; the analyser lists no site behind 66, which
  * would change its meaning.
  *
- * Here, and not in a file of its own, because it is done some hundred thousand times at a start.
+ * In a header, because this is done some hundred thousand times at a start.
  */
 #ifndef RIMF_SLOT_CALL_H
 #define RIMF_SLOT_CALL_H
@@ -30,8 +29,8 @@
 struct site {
     uintptr_t address;
     uint8_t length;
-    uint64_t old, made; /* the bytes, the first in the lowest byte; zeros behind them */
-    uintptr_t target;    /* to an entry of the PLT, to a slot, or to f */
+    uint64_t old, made; /* the bytes, the first in the lowest byte; then zeros */
+    uintptr_t target;    /* a PLT entry, a slot, or f */
     int to_slot;     /* the latter */
 };
 
@@ -54,8 +53,8 @@ static inline int site_is(uint64_t code, enum mvld_reference_kind kind)
     }
 }
 
-/* Reads the instruction at `address`, of which `room` bytes can be read.  0 when it is
- * not of this kind. */
+/* Reads the instruction at `address`, of which `room` bytes may be read.  0 if it is not of this
+ * kind. */
 static inline int site_read(struct site *site, enum mvld_reference_kind kind, uintptr_t address,
                             size_t room)
 {
@@ -79,7 +78,7 @@ static inline int site_read(struct site *site, enum mvld_reference_kind kind, ui
     return site_is(site->old, kind);
 }
 
-/* The same of a call that a pass may have made direct: then to_slot is 0. */
+/* The same for a call that a pass may have made direct: then to_slot is 0. */
 static inline int site_read_any(struct site *site, enum mvld_reference_kind kind, uintptr_t address, size_t room)
 {
     const uint8_t *at = (const uint8_t *)address;
@@ -94,7 +93,7 @@ static inline int site_read_any(struct site *site, enum mvld_reference_kind kind
                : at[5] == 0x90 && site_read(site, MVLD_REFERENCE_JUMP_PLT, address, room);
 }
 
-/* Makes the instruction that leads to `target`.  0 when that is out of reach. */
+/* Makes the instruction that calls `target`.  0 if that is out of reach. */
 static inline int site_make(struct site *site, uintptr_t target)
 {
     unsigned at = site->length - 4u; /* of the distance */
@@ -113,8 +112,8 @@ static inline int site_make(struct site *site, uintptr_t target)
     return (int32_t)distance == distance;
 }
 
-/* Makes it the instruction of the function that it calls, of which `room` bytes can be read.  0
- * when that is none that may stand here. */
+/* Makes it the instruction of the called function, of which `room` bytes may be read.  0 if that
+ * cannot be inlined. */
 static inline int site_inline(struct site *site, size_t room)
 {
     uint8_t made[sizeof site->made] = {0};

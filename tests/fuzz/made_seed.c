@@ -2,7 +2,7 @@
  *
  * made_seed.c: writes a seed of the fuzzers of our file formats.
  *
- *     made_seed manifest|later|alone|analysis FILE
+ *     made_seed manifest|later|analysis FILE
  *
  * It is the file with every kind of entry that tests/rimf sees taken, and spoils.  Kept as a file, it would
  * be of an older version some day, and then no fuzzer would come further than to the version.
@@ -28,20 +28,18 @@ int main(int argc, char **argv)
 {
     static struct made_manifest start;
     static struct made_later later;
-    static struct made_alone alone;
     static struct made_analysis analysis;
     static const struct {
         const char *kind;
         const void *bytes;
         size_t size;
     } seeds[] = {{"manifest", &start, sizeof start}, {"later", &later, sizeof later},
-                 {"alone", &alone, sizeof alone}, {"analysis", &analysis, sizeof analysis}};
+                 {"analysis", &analysis, sizeof analysis}};
 
     if (argc != 3)
         return 2;
     made_manifest_make(&start);
     made_later_make(&later);
-    made_alone_make(&alone);
     made_analysis(&analysis);
     for (size_t i = 0; i < sizeof seeds / sizeof *seeds; i++)
         if (!strcmp(argv[1], seeds[i].kind))

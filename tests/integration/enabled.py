@@ -7,6 +7,7 @@ A failure means: an enabled program does not start from a snapshot, `mvld status
 something of it cannot be taken back.
 """
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -23,15 +24,17 @@ def there_and_back(machine):
         check(machine.is_applied(program), f"{program} does not start from its snapshot")
         found = machine.status(program)
         check(found["trouble"] is None and found["code"] > 0, f"status: {found}")
-    did([machine.mvld, "enable", one])
+    said = did([machine.mvld, "enable", one])
+    check(re.fullmatch(rf"{one} starts under mvld by [^\n]+\n( [^\n]+\n)?", said), f"one thing is said, no step: {said}")
     check(machine.is_applied(one) and machine.status(one)["trouble"] is None, "enabled twice")
     did([machine.mvld, "disable", one])
     check(one.read_bytes() == Path("/bin/bash").read_bytes() and machine.is_applied(two), "one of two")
     check("not in the record" in machine.fails("disable", one), "disabled twice")
+    check(f"{one}: it is neither enabled" in machine.fails("status", one), "status of one that is not enabled")
     did([machine.mvld, "disable", "--all"])
     check(machine.files() == before, f"files differ: {set(machine.files().items()) ^ set(before.items())}")
     check(not Path("/var/cache/mvld").exists() and not Path("/var/lib/mvld").exists(), "something is left in /var")
-    check(did([machine.mvld, "status"]) == "", "status of nothing")
+    check(did([machine.mvld, "status"]) == "no program is enabled\n", "status of nothing")
 
 
 def upgraded(machine):
@@ -64,7 +67,7 @@ def upgraded(machine):
     found = machine.status(program, trouble=True)
     check("gone" in found["trouble"] and found["remedy"] == f"mvld disable {program}", f"status: {found}")
     did([machine.mvld, "disable", program])
-    check(did([machine.mvld, "status"]) == "", "status of nothing")
+    check(did([machine.mvld, "status"]) == "no program is enabled\n", "status of nothing")
 
 
 LIBRARY = """#include <stdlib.h>
@@ -154,7 +157,7 @@ def refused(machine):
     check("no-such-pass" in machine.fails("enable", "--pass", "no-such-pass", own), "a pass that is not there")
     now = {path: what for path, what in machine.files().items() if not path.startswith("/var/")}
     check(now == before, f"files differ: {set(now.items()) ^ set(before.items())}")
-    check(did([machine.mvld, "status"]) == "", "status of nothing")
+    check(did([machine.mvld, "status"]) == "no program is enabled\n", "status of nothing")
 
 
 def kept(machine):
@@ -170,6 +173,32 @@ def kept(machine):
     subprocess.run([machine.restore, "--all"], check=True)
     check(other.read_bytes() == Path("/bin/bash").read_bytes(), "mvld-restore")
     check(not (machine.apps / "apps.d" / "other.conf").exists(), "its configuration")
+
+
+def rescued(machine):
+    """mvld-restore leaves nothing of what enable made, and what others configured as it was."""
+    one, two = machine.program("one"), machine.program("two")
+    mine, cache = machine.apps / "apps.d" / "mine.conf", machine.apps / "config.cache"
+    before = machine.files()
+    mine.write_text("[app]\nmatch = /usr/bin/mine\npasses = direct-calls\n")
+    did([machine.mvld, "config"])
+    configured = cache.read_text()
+    did([machine.mvld, "enable", one, two])
+    snapshots = sorted(Path("/var/cache/mvld/snapshots").glob("*-*"))
+    did([machine.restore, one])
+    check(len(snapshots) == 2 and len(sorted(Path("/var/cache/mvld/snapshots").glob("*-*"))) == 1, "its snapshot is gone")
+    check(machine.is_applied(two) and machine.status(two)["trouble"] is None, "the other is as it was")
+    did([machine.mvld, "config", "--check"])
+    did([machine.mvld, "enable", one])
+    did([machine.restore, "--all"])
+    check(cache.read_text() == configured, "what is configured besides")
+    mine.unlink()
+    did([machine.mvld, "config"])
+    did([machine.mvld, "enable", one, two])
+    did([machine.restore, "--all"])
+    now = machine.files()
+    check(now == before, f"files differ: {set(now.items()) ^ set(before.items())}")
+    check(not Path("/var/cache/mvld").exists() and not Path("/var/lib/mvld").exists(), "something is left in /var")
 
 
 start(globals())

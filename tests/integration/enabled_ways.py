@@ -80,24 +80,34 @@ def users_wrapper(machine):
     if not shutil.which("setpriv") or subprocess.run([*own, "test", "-r", machine.mvld]).returncode:
         support.skip("another user cannot read what is installed")
     before = sorted(home.rglob("*"))
+    done = subprocess.run([*own, "env", f"PATH={machine.programs}:/usr/bin:/bin", machine.mvld, "enable", "tool"], capture_output=True,
+                          text=True)
+    check(done.returncode == 1 and f"no wrapper either: PATH has no {home}/.local/bin" in done.stderr, f"not in PATH: {done}")
+    done = subprocess.run([*own, machine.mvld, "enable", "--by", "wrap", "tool"], capture_output=True, text=True)
+    check(done.returncode == 2 and done.stderr == "mvld enable: --by wrap: it is wrapper, unit or set-interp\n", f"{done}")
     did([*own, machine.mvld, "enable", "tool"])
     found = json.loads(did([*own, machine.mvld, "status", "--json"]))
     check([(f["by"], f["made"], f["applied"]) for f in found] == [("wrapper", f"{home}/.local/bin/tool", True)], f"{found}")
     done = did([*own, "sh", "-c", "tool -c 'cat /proc/$$/maps; true'"])
     check(f"{home}/.cache/mvld/snapshots/" in done, "it does not start from the snapshot")
     did([*own, machine.mvld, "disable", "--all"])
-    left = [path for path in sorted(home.rglob("*")) if path.is_file()]
+    left = [path for path in sorted(home.rglob("*")) if path.is_file() or path.name == "mvld"]
     check(left == [path for path in before if path.is_file()], f"left: {left}")
 
 
 def mounts_of(unit):
     """The command line in front of a program for the mounts of the unit's drop-ins.  As for systemd, sources are what is
-    there before; the order is no matter to it, but to mount(8), which needs an ld.so."""
-    lines = [line.partition("=-")[2].split(":") for drop_in in sorted((UNITS / f"{unit}.d").glob("*.conf"))
-             for line in drop_in.read_text().splitlines() if line.startswith("BindReadOnlyPaths=-")]
+    there before, and what is missing on a tmpfs is made; the order is no matter to it, but to mount(8), which needs an
+    ld.so."""
+    texts = [drop_in.read_text() for drop_in in sorted((UNITS / f"{unit}.d").glob("*.conf"))]
+    lines = [binds.split(":") for text in texts for binds in re.findall("^BindReadOnlyPaths=-(.*)$", text, re.M)]
+    own = [words.split(":") for text in texts for words in re.findall("^TemporaryFileSystem=(.*)$", text, re.M)]
     check(lines, f"{unit} has no mounts")
     script = "".join(f'mount --bind "{source}" "$1/{i}"\n' for i, (source, _) in enumerate(lines))
+    for place, options in own:
+        script += f'mkdir -p "{place}"; mount -t tmpfs -o {options.replace("ro,", "")} none "{place}"\n'
     for i, (_, place) in enumerate(lines):
+        script += "".join(f'touch "{place}"\n' for folder, _ in own if place.startswith(folder))
         script += f'mount --bind "$1/{i}" "{place}" && mount -o remount,bind,ro "{place}"\n'
     folder = Path(os.environ["MVLD_TEST_INSIDE"]) / "sources"
     folder.mkdir(exist_ok=True)
@@ -124,7 +134,7 @@ def unit(machine):
     check(not machine.is_applied(program) and program.stat() == was, "its file is as it was, and starts plainly")
     others = subprocess.run([*mounts_of("own.service"), "sh", "-c", "setpriv --reuid=65534 --clear-groups "
                              "mount --version; grep host-loader /proc/self/maps"], capture_output=True, text=True)
-    check(others.stdout.startswith("mount from ") and "/mvld/host-loader\n" in others.stdout and not others.stderr,
+    check(others.stdout.startswith("mount from ") and "/run/mvld/host-loader\n" in others.stdout and not others.stderr,
           f"other programs of the unit, one with set-id bits among them: {others}")
     if shutil.which("systemd-analyze"):
         done = subprocess.run(["systemd-analyze", "verify", UNITS / "own.service"], capture_output=True, text=True)
@@ -139,6 +149,36 @@ def unit(machine):
     did([machine.mvld, "enable", "--unit", "own", program])
     subprocess.run([machine.restore, "--all"], check=True)
     machine.is_plain(before)
+
+
+def unit_upgraded(machine):
+    """While a unit runs, each file of mvld is replaced as a package does it, then all are removed: what the unit
+    executes starts."""
+    program = machine.program("service")
+    machine.unit("own.service", program)
+    did([machine.mvld, "enable", "--unit", "own", program])
+    asks = 'while read -r line; do "$0" -c "grep -c /run/mvld/host-loader /proc/self/maps; echo \\$0" $line; echo $?; done'
+    running = subprocess.Popen([*mounts_of("own.service"), program, "-c", asks, program], stdin=subprocess.PIPE,
+                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+    def starts(when):
+        running.stdin.write(f"{when}\n")
+        running.stdin.flush()
+        said = [running.stdout.readline() for _ in range(3)]
+        check(int(said[0]) and said[1:] == [f"{when}\n", "0\n"], f"{when}: {said}")
+
+    starts("before")
+    installed = [path for path in Path(libdir).rglob("*") if path.is_file()] + [Path(machine.mvld)]
+    for path in installed:
+        shutil.copy(path, f"{path}.dpkg-new")
+        os.rename(f"{path}.dpkg-new", path)
+    starts("upgraded")
+    subprocess.run([machine.restore, "--all"], check=True)
+    for path in installed:
+        path.unlink()
+    starts("removed")
+    running.stdin.close()
+    check(running.wait(20) == 0, "it ends")
 
 
 def answers(process, name, asks):

@@ -124,7 +124,7 @@ static void line(void *cookie, const char *text)
 static void commits(void)
 {
     check_take("uncommitted", 101, 1);
-    CHECK(mvk_apply(MV_COMMIT, MV_ALL, NULL) == 2, "(take, level): %s", mvk_error());
+    CHECK(mvk_apply(MV_COMMIT, MV_ALL, NULL) == 3, "(take, level, operations.get): %s", mvk_error());
     many = 0;
     settings.level = 1;
     check_take("committed for many", 101, 1);
@@ -135,7 +135,7 @@ static void commits(void)
     CHECK(call_level() == 120);
     CHECK(mvk_apply(MV_COMMIT, MV_FUNCTION, (void *)level) == 1);
     CHECK(call_level() == 110);
-    CHECK(mvk_apply(MV_REVERT, MV_ALL, NULL) == 2);
+    CHECK(mvk_apply(MV_REVERT, MV_ALL, NULL) == 3);
     check_take("reverted", 101, 1);
     CHECK(mvk_apply(MV_COMMIT, MV_REFS, &lock) == -EINVAL && *mvk_error());
     CHECK(mvk_apply(MV_COMMIT, MV_FUNCTION, &lock) == -EINVAL);
@@ -155,6 +155,22 @@ static void sets(void)
     CHECK(mvk_dump(line, text) == 0);
     CHECK(strstr(text, "switch many at ") && strstr(text, "function take at "), "%s", text);
     CHECK(mvk_set("many", 1) == 1);
+}
+
+/* A member of a table of pointers, whose calls are asm: one instruction behind a commit. */
+static void pointers(void)
+{
+    int (*before)(void) = operations.get;
+
+    CHECK(call_operation() == 7);
+    CHECK(mvk_apply(MV_COMMIT, MV_ALL, NULL) >= 1);
+    operations.get = NULL; /* nobody looks at it now */
+    CHECK(call_operation() == 7);
+    operations.get = eight;
+    CHECK(mvk_apply(MV_COMMIT, MV_ALL, NULL) == 1 && call_operation() == 8);
+    CHECK(mvk_apply(MV_REVERT, MV_ALL, NULL) >= 1 && call_operation() == 8);
+    operations.get = before;
+    CHECK(call_operation() == 7);
 }
 
 /* What cannot be done is not half done. */
@@ -251,6 +267,7 @@ int main(int argc, char **argv)
         return 0;
     }
     commits();
+    pointers();
     CHECK(n_changes > 0);
     sets();
     shortages();

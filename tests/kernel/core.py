@@ -31,6 +31,12 @@ def check_object(file):
     assert ".note.multiverse" not in sections, sections
     flags = re.findall(r"\] multiverse_\w+ +PROGBITS +\S+ \S+ \S+ \S+ +(\S+)", sections)
     assert len(flags) >= 3 and set(flags) == {"A"}, sections
+    calls = re.findall(r"^ *([0-9a-f]+):\t((?:[0-9a-f]{2} )+) *\t.*PLT32\s+(?:take|operations)", run("objdump", "-dwr", file), re.M)
+    assert sum("2e" in code for _, code in calls) >= 4, calls
+    for at, code in calls:  # prefixes, and the call in one word; no NOP aligns it
+        code = code.split()
+        first = int(at, 16) + len(code) - 5
+        assert first % 8 <= 3 and set(code[:-5]) <= {"2e"}, (at, code)
     start = re.search(r"'\.rela(multiverse_callsites)'.*?(?=\n\n)", relocations, re.S).group()
     assert ".init" not in start, start
 
@@ -41,11 +47,11 @@ def main():
     with tempfile.TemporaryDirectory() as at:
         at = Path(at)
         for name in ("world", "module"):
-            run("gcc", *KERNEL, f"-fplugin={plugin}", "-fno-zero-initialized-in-bss", "-c", tests / f"{name}.c",
+            run("gcc", *KERNEL, f"-fplugin={plugin}", "-fno-zero-initialized-in-bss", f"-I{source}", f"-I{source}/include", "-c", tests / f"{name}.c",
                 "-o", at / f"{name}.o")
         check_object(at / "world.o")
         run("ld", "-r", at / "world.o", "-o", at / "merged.o")
-        renamed = {".text": "{}_text,alloc,load,contents,code,readonly", ".data": "{}_data,alloc,load,contents,data"}
+        renamed = {".noinstr.text": "{}_text,alloc,load,contents,code,readonly", ".text": "{}_text,alloc,load,contents,code,readonly", ".data": "{}_data,alloc,load,contents,data"}
         tables = {f"multiverse_{t}": f"module_{t}" for t in ("functions", "callsites", "switches")}
         for name, file, more in ("kernel", "merged.o", {}), ("module", "module.o", tables):
             pairs = {k: v.format(name) for k, v in renamed.items()} | {k: v + ",alloc,load,contents,data" for k, v in more.items()}

@@ -2,6 +2,9 @@
  *
  * world.c: the kernel's stand-in.
  */
+#include "kernel/linux/multiverse.h"
+#include "mvld/descriptor.h"
+
 #include "world.h"
 
 int many __attribute__((multiverse("values", 0, 1))) = 1;
@@ -39,4 +42,43 @@ int call_through(int *lock)
 __attribute__((section(".init.text"), noinline)) int call_from_init(int *lock)
 {
     return take(lock) + 100;
+}
+
+/* Wherever in a word its calls would begin. */
+#define CALL_AT(n) __asm__ volatile(".balign 8\n.skip " #n ", 0x90"); take(lock)
+
+void call_everywhere(int *lock)
+{
+    CALL_AT(0); CALL_AT(1); CALL_AT(2); CALL_AT(3); CALL_AT(4); CALL_AT(5); CALL_AT(6); CALL_AT(7);
+}
+
+/* A table of operations, whose calls are asm. */
+
+static int seven(void)
+{
+    return 7;
+}
+
+int eight(void)
+{
+    __asm__ volatile("" ::: "rcx"); /* two instructions: a call of it stays one */
+    __asm__ volatile("xor %%ecx, %%ecx" ::: "rcx");
+    return 8;
+}
+
+struct operations operations = {.get = seven};
+
+#define ANNOTATE_RETPOLINE_SAFE ""
+
+__attribute__((used)) void stubs(void)
+{
+    MULTIVERSE_STUB(operations.get);
+}
+
+int call_operation(void)
+{
+    int result;
+
+    __asm__ volatile("nop\n.balign 8\n.skip 6, 0x90\n" MULTIVERSE_CALL(operations.get) : "=a"(result) : : "rcx", "memory", "cc");
+    return result;
 }

@@ -16,12 +16,18 @@ struct settings {
     unsigned char level __attribute__((multiverse("values", 0, 1)));
 };
 extern struct settings settings; /* the kernel's */
+struct operations {
+    int (*put)(void), (*get)(void);
+};
+extern struct operations operations; /* the kernel's */
 
 MULTIVERSE int take(int *lock);         /* the kernel's: adds `many` to what is locked */
 MULTIVERSE int level(void);             /* the kernel's */
 MULTIVERSE int trace(void);             /* the module's */
 MULTIVERSE int module_take(int *lock);  /* the module's, which asks the kernel's switch */
 int call_take(int *lock), call_level(void), call_from_init(int *lock), call_through(int *lock);
+void call_everywhere(int *lock);
+int call_operation(void), eight(void);
 int call_take_in_module(int *lock), call_trace(void), call_module_take(int *lock);
 
 #endif

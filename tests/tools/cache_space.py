@@ -101,12 +101,6 @@ def stale(world):
     world.lib.symlink_to(moved)
     image = world.build()
     equal(world.state(image)[0], "good", "the same file")
-    contains(world.mvld("build", "--ready", world.path), ": 0 written", "ready code with the same analyses")
-    with open(f"/proc/{os.getpid()}/maps") as maps:  # nothing else says where it is
-        libc = next(line.split()[-1] for line in maps if "/libc.so.6" in line)
-    shutil.copy(libc, world.folder / "copy.so")
-    world.mvld("analyze", world.folder / "copy.so")
-    contains(world.mvld("build", "--ready", world.path), ": 1 written", "ready code with another analysis")
     world.mvld("analyze", "--again", moved)
     equal(world.state(image), ("stale", f"it was made with another analysis of {world.lib}",
                                remedy), "another analysis")
@@ -141,7 +135,7 @@ def sizes(world):
     """What the list says is not what the disk says."""
     world.mvld("analyze", "--program", world.path, said=None)
     image = world.build()
-    items = {**world.items("snapshot"), **world.items("ready code"), **world.items("analysis")}
+    items = {**world.items("snapshot"), **world.items("analysis")}
 
     def on_disk(path):
         paths = [path, *path.rglob("*")] if path.is_dir() else [path]
@@ -149,9 +143,9 @@ def sizes(world):
 
     for path, item in items.items():
         equal(item["size"], on_disk(Path(path)), path)
-    check({item["kind"] for item in items.values()} == {"snapshot", "ready code", "analysis"}, str(items))
+    check({item["kind"] for item in items.values()} == {"snapshot", "analysis"}, str(items))
     check(len(world.items("analysis")) >= 3 and world.analysis(world.lib), "each analysis by its object")
-    folders = [str(world.cache / name) for name in ("snapshots", "ready", "analysis")]
+    folders = [str(world.cache / name) for name in ("snapshots", "analysis")]
     total = world.mvld("cache", "list", *folders).splitlines()[-1]
     contains(total, "On disk %.1f MiB: 1 snapshots " % (sum(i["size"] for i in items.values()) / 2**20), "the total")
     contains(total, f"{len(world.items('analysis'))} analyses ", "the total")
@@ -197,7 +191,7 @@ def bound(world):
     for path in oldest, newer:
         world.compile(f"int {path.stem};\n", path)
         world.mvld("analyze", path)
-    items = world.items("snapshot") | world.items("ready code") | world.items("analysis")
+    items = world.items("snapshot") | world.items("analysis")
     size = sum(item["size"] for item in items.values())
     oldest, newer = str(world.analysis(oldest)), str(world.analysis(newer))
     needed = str(world.analysis(world.lib))  # by the snapshot, which is in use

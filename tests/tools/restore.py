@@ -95,13 +95,15 @@ def without_a_loader(folder):
 def another_root(folder):
     """As from a rescue system: the machine is mounted below a folder."""
     (folder / "mnt/var/lib/mvld").mkdir(parents=True)
+    (folder / "mnt/var/cache/mvld/snapshots/1-2").mkdir(parents=True)
     (program, before), = copies(folder, "mnt/program")
     set_interp(program)
     row = rows()[0].replace(str(program), "/program")
     (folder / "mnt/var/lib/mvld/changes").write_text(row + "\n")
     equal(run(restore, "--root", folder / "mnt", "--all"), (0, "", ""), "--root")
     check(program.read_bytes() == before, "byte for byte")
-    equal((folder / "mnt/var/lib/mvld/changes").read_text(), "", "its record is empty")
+    check(not (folder / "mnt/var/lib/mvld").exists(), "its record is gone")
+    check(not (folder / "mnt/var/cache/mvld").exists(), "its cache, too")
     equal(run(restore, "--all")[0], 0, "ours, whose change is gone")
 
 
@@ -120,7 +122,10 @@ def damaged(folder):
     code, out, err = run(restore, "--all")
     contains(err, "does not know the change `later'", "a change of a later version")
     equal(rows(), ["later\t/a\t/b\t/c"], "that row stays, the other is taken back")
-    RECORD.unlink()
+    (RECORD.parent / "other").write_text("")
+    RECORD.write_text("")
+    equal(run(restore, "--all")[0], 0, "nothing is left to restore")
+    check(not RECORD.exists() and (RECORD.parent / "other").exists(), "what is not mvld's stays beside the record")
     blocked = folder / "file"
     blocked.write_text("")
     before = program.read_bytes()

@@ -97,7 +97,7 @@ static void json_result(struct json *j, const char *path, const struct result *r
     json_string(j, "file", path);
     json_string(j, "outcome", outcomes[r->outcome]);
     json_string(j, "why", *r->why ? r->why : NULL);
-    json_begin(j, "functions", '{'); /* of what was written; by the reason why they stay */
+    json_begin(j, "functions", '{'); /* of written analyses; by the reason why functions stay */
     for (int i = 0; i < ANALYSIS_REASONS; i++)
         if (r->units[i])
             json_unsigned(j, analysis_reason_words((enum analysis_reason)i), r->units[i]);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * analyze.h: the parts of `mvld analyze`.
+ * analyze.h: shared by the files of `mvld analyze`.
  */
 #ifndef ANALYZE_H
 #define ANALYZE_H
@@ -18,15 +18,15 @@ struct paths {
 };
 
 void paths_add(struct paths *, const char *path);
-/* Every ELF file for this machine that is linked, in the folders of packages. */
+/* Every linked ELF file for this machine in the folders of packages. */
 void paths_of_system(struct paths *);
-/* The program and what the host loader would load with it.  0, or -1 after a word to
- * the user. */
+/* The program and the libraries that the host loader would load with it.  0, or -1 after an error
+ * message. */
 int paths_of_program(struct paths *, const char *name);
 void paths_free(struct paths *);
 
-/* Movable functions that are entered by others than movable code; of these, those where a
- * jump may be written in the original. */
+/* Numbers of movable functions that are entered by other than movable code; and of those among them
+ * whose original can get a jump. */
 struct entered {
     uint64_t reached, heads;
 };
@@ -48,20 +48,20 @@ struct result {
 
 struct jobs {
     const struct paths *paths;
-    const char *folder; /* where analyses go */
+    const char *folder; /* folder for analyses */
     unsigned at_once;
-    int again; /* also what is up to date */
+    int again; /* also files that are up to date */
     void (*done)(void *cookie, const struct result *);
     void *cookie;
 };
 
-/* Analyses all of them.  A file that makes its process crash, or take more time or
- * memory than its size allows, is a failed one. */
+/* Analyses all of them.  A file fails if its process crashes or exceeds the time or memory for its
+ * size. */
 void jobs_run(const struct jobs *);
 
 /* ---- for people (analyze/explain.c) --------------------------------------------------- */
 
-/* What stays in the file, and why.  0, or -1 after a word to the user. */
+/* Prints the functions of the file that stay, and why.  0, or -1 after an error message. */
 int explain(const char *path, int disassemble);
 struct analyser;
 struct entered count_entered(const struct analyser *);

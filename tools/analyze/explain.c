@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * analyze/explain.c: what an analysis found, for people.
+ * analyze/explain.c: prints the results of an analysis for people.
  */
 #include "tools/analyze/analyze.h"
 #include "tools/show/disassemble.h"
@@ -10,7 +10,7 @@
 
 #include <inttypes.h>
 
-#define AROUND 32u /* bytes that are shown before and behind a place */
+#define AROUND 32u /* bytes printed before and behind a place */
 
 void print_reasons(const uint64_t units[ANALYSIS_REASONS], const uint64_t bytes[ANALYSIS_REASONS])
 {
@@ -58,7 +58,7 @@ static void print_place(const struct elf_file *f, uint64_t address)
     putchar('>');
 }
 
-/* The instructions of `u` around the place that gave the reason, if that is code. */
+/* Prints the instructions of `u` around the place that gave the reason, if it is in code. */
 static void print_code(const struct analyser *a, const struct elf_file *f, uint32_t where)
 {
     const struct unit *u = unit_at(a, where);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * analyze/find.c: the files that `mvld analyze --all` and `--program` mean.
+ * analyze/find.c: finds the files for `mvld analyze --all` and `--program`.
  */
 #include "tools/analyze/analyze.h"
 #include "tools/common/paths.h"
@@ -60,8 +60,7 @@ static int visit(const char *path, const struct stat *st, int type, struct FTW *
     return FTW_CONTINUE;
 }
 
-/* /lib, /bin and so on are links into /usr, or, where they are not, folders of their
- * own: links are not followed. */
+/* /lib, /bin and so on are either links into /usr, which are not followed, or folders of their own. */
 void paths_of_system(struct paths *p)
 {
     static const char *const folders[] = {

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * analyze/jobs.c: analyses files, each in a process of its own.
+ * analyze/jobs.c: analyses files, each in its own process.
  *
- * A process a file is what bounds time and memory, whatever the file is made of, and
- * a file that is cut short meanwhile ends its own process only.  A process hands its
- * result back through a pipe that all share: results are shorter than what a pipe
- * takes in one piece.
+ * One process for each file limits time and memory, whatever the file contains, and a file that is
+ * truncated meanwhile ends only its own process.  All processes share a pipe for results, which are
+ * shorter than what a pipe takes in one piece.
  */
 #include "tools/analyze/analyze.h"
 #include "tools/common/tools.h"
@@ -26,7 +25,7 @@ _Static_assert(sizeof(struct result) <= PIPE_BUF, "a result is written in one pi
 
 /* ---- in the process of one file ------------------------------------------------------- */
 
-/* Far above what real files need: 80 MB of code take a second, and twice their size. */
+/* Far above the needs of real files: 80 MB of code take a second, and twice their size. */
 static void limit(uint64_t size)
 {
     struct rlimit time = {.rlim_cur = 20 + size / 1000000}, memory;
@@ -38,7 +37,7 @@ static void limit(uint64_t size)
     setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
 }
 
-/* An analysis of this very file, from this version of the analyser. */
+/* Whether there is an analysis of this very file by this version of the analyser. */
 static int is_up_to_date(const struct object *o, const char *folder)
 {
     struct analysis_place place = {.folder = folder, .user = geteuid()};
@@ -123,8 +122,8 @@ static int start(const struct jobs *jobs, struct running *slot, uint32_t index, 
     return slot->pid < 0 ? -1 : 0;
 }
 
-/* A process ended: its result is in the pipe, unless it could not write one.  Results
- * of others may stand before it; theirs are handed on as they come. */
+/* A process ended: its result is in the pipe, unless it could not write one.  Results of others may
+ * precede it, and are handled as they come. */
 static void finish(const struct jobs *jobs, const struct running *slot, int status, int end)
 {
     struct result result = {.index = slot->index, .outcome = OUTCOME_FAILED};

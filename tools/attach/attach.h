@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * attach.h: a function of a running process is called, by one of its own threads.
+ * attach.h: calls a function of a running process, on one of its own threads.
  *
  * How
  *
@@ -27,42 +27,44 @@
 
 /* An object of the process, as its host loader lists them. */
 struct attach_object {
-    char *name;  /* as there; of the executable what /proc says */
+    char *name;  /* its name there; for the executable from /proc */
     uint64_t bias, dynamic;
 };
 
 struct attach {
-    pid_t pid, thread, stray; /* thread: the one that is stopped, or 0; stray: see rest.c */
+    pid_t pid, thread, stray; /* thread: the stopped one, or 0; stray: see rest.c */
     int memory, folder; /* /proc/PID/mem and /proc/PID, or -1 */
     char why[600]; /* the sentence of the last error */
-    uint64_t began; /* when the process did: field 22 of its stat */
+    uint64_t began; /* start time of the process: field 22 of its stat */
     struct attach_object *objects;
     size_t n_objects;
-    uint64_t syscall_ret, restorer; /* two places of libc's code: see call.c */
+    uint64_t syscall_ret, restorer; /* two addresses in libc's code: see call.c */
     struct attach_stopped *stopped;
     uint64_t pause; /* nanoseconds that the thread was stopped */
-    struct attach_thread *others; /* that are stopped, besides */
+    struct attach_thread *others; /* further stopped threads */
     size_t n_others;
-    struct elf_file *elf; /* of the object that was asked for a function last: with this `dynamic`, or NULL */
+    struct elf_file *elf; /* of the object of the last query for a function: with this `dynamic`, or
+                           * NULL */
     uint64_t elf_of;
 };
 
 /* ---- process.c */
-/* Looks at a process: `why` is not empty when it cannot be reached, and says why. */
+/* Opens a process: if it cannot be reached, `why` has the reason. */
 struct attach *attach_open(pid_t);
-void attach_close(struct attach *); /* ends what was begun */
+void attach_close(struct attach *); /* ends a started request */
 int attach_fail(struct attach *, const char *format, ...) __attribute__((format(printf, 2, 3))); /* -1 */
 int attach_has_ended(const struct attach *);
-/* A file of /proc/PID, with a NUL behind it, to be freed; NULL: it cannot be read.  `size` may be NULL. */
+/* Reads a file of /proc/PID, NUL-terminated, to be freed; NULL: it cannot be read.  `size` may be
+ * NULL. */
 char *attach_file(const struct attach *, const char *name, size_t *size);
 /* Copies memory of the process.  0, or -1. */
 int attach_read(const struct attach *, uint64_t address, void *to, size_t size);
-char *attach_string(const struct attach *, uint64_t address); /* to be freed; "": it cannot be read */
+char *attach_string(const struct attach *, uint64_t address); /* to be freed; "": unreadable */
 int attach_write(const struct attach *, uint64_t address, const void *from, size_t size);
-/* May the process write there by itself? */
+/* Whether the process itself may write there. */
 int attach_is_writable(const struct attach *, uint64_t address, size_t size);
-uint64_t attach_auxiliary(const struct attach *, uint64_t type); /* of its auxv; 0: it is not there */
-/* Is it the process that was opened, and still one that may be reached? */
+uint64_t attach_auxiliary(const struct attach *, uint64_t type); /* from its auxv; 0: missing */
+/* Whether it is still the opened process, and may be reached. */
 int attach_check(struct attach *);
 
 /* ---- objects.c */
@@ -70,30 +72,31 @@ int attach_check(struct attach *);
 int attach_objects(struct attach *);
 /* The same, and finds the two places in libc. */
 int attach_list(struct attach *);
-/* The object's file, when it is the one that is mapped: after an upgrade another one has its name.  0, or -1 and the
- * file's `error`; elf_file_close() in any case. */
+/* Opens the object's file if it is the mapped one: after an upgrade another one has its name.  0,
+ * or -1 and the file's `error`; elf_file_close() in any case. */
 struct elf_file;
 int attach_elf(const struct attach *, const struct attach_object *, struct elf_file *);
-/* The address of a function of an object, or 0; `why` is set where its file cannot be read. */
+/* The address of a function of an object, or 0; `why` is set if its file cannot be read. */
 uint64_t attach_function(struct attach *, const struct attach_object *, const char *name);
-/* The object's file name as this process opens it: in the root of the other one. */
+/* The object's file name as this process opens it: in the root folder of the other one. */
 void attach_path(const struct attach *, const struct attach_object *, char *to, size_t size);
 /* An object of this base name, up to a version: "libc.so" is libc.so.6, too.  NULL: none. */
 const struct attach_object *attach_named(const struct attach *, const char *name);
 
 /* ---- rest.c */
-struct attach_stopped { /* what the thread has, as it shall be again; and what is ours in its process */
+struct attach_stopped { /* the thread's state, to be restored; and our memory in its process */
     struct user_regs_struct registers;
     uint64_t mask;       /* of blocked signals */
     uint8_t *xstate;     /* NT_X86_XSTATE */
     size_t xstate_size;
-    uint64_t since;      /* attach_clock(), as it was stopped */
+    uint64_t since;      /* attach_clock() when it was stopped */
     uint64_t area, room, room_used; /* 0: no memory yet */
 };
-/* Stops one thread that waits, within so many milliseconds.  0, or -1. */
+/* Stops one waiting thread, within so many milliseconds.  0, or -1. */
 int attach_rest(struct attach *, unsigned milliseconds);
-/* Lets the stopped thread go on with this request of ptrace(2), until its next stop.  The status as of
- * waitpid(2), or -1: it has ended, or the time is up.  Signals that come meanwhile are delivered. */
+/* Resumes the stopped thread with this request of ptrace(2), until its next stop.  Returns the
+ * status of waitpid(2), or -1: it has ended, or the time is up.  Signals that come meanwhile are
+ * delivered. */
 int attach_resume(struct attach *, int request, unsigned milliseconds);
 int attach_interrupt(struct attach *); /* and waits: 0, or -1 */
 uint64_t attach_clock(void);
@@ -119,13 +122,14 @@ struct attach_thread {
     int is_stopped, signal;
     struct user_regs_struct registers;
 };
-/* All other threads are stopped, within so many milliseconds.  0; or -1, and none is. */
+/* Stops all other threads, within so many milliseconds.  0; or -1, and none is stopped. */
 int attach_stop_others(struct attach *, unsigned milliseconds);
 void attach_let_go(struct attach *);
-/* A thread that stands there, or 0. */
+/* The first thread in such a range, or 0. */
 struct attach_range {
     uint64_t start, size;
-    int returns; /* also who returns there; and whoever stands there can go on, a few instructions */
+    int returns; /* also threads that return there; and a thread in it may leave after a few
+                  * instructions */
 };
 /* Lets threads that stand in such a range run for a moment, each alone, until they do not. */
 void attach_step_out(struct attach *, const struct attach_range *, size_t n);
@@ -134,16 +138,16 @@ int attach_is_in_handler(const struct attach *, const struct user_regs_struct *)
 pid_t attach_stands_in(const struct attach *, const struct attach_range *, size_t n);
 
 /* ---- call.c */
-#define ATTACH_ROOM (4u << 20) /* bytes for arguments and answers; memory that is not touched costs nothing */
+#define ATTACH_ROOM (4u << 20) /* bytes for arguments and answers; untouched memory costs nothing */
 int attach_begin(struct attach *, unsigned milliseconds);
-/* Where `what` lies in the process now, in the room for arguments; 0: no room, or error. */
+/* Copies `what` into the process, and returns its address; 0: no space, or an error. */
 uint64_t attach_put(struct attach *, const void *what, size_t size);
 /* Calls it with up to six arguments.  0, or -1. */
 int attach_call(struct attach *, uint64_t function, const uint64_t *arguments, size_t n, uint64_t *result);
-/* The thread makes this system call; the result as the kernel has it.  0, or -1. */
+/* Makes the thread execute this system call; the kernel's result.  0, or -1. */
 int attach_system_call(struct attach *, long number, const uint64_t arguments[6], uint64_t *result);
-uint64_t attach_room(const struct attach *, size_t *size); /* what is left of the room */
-/* Gives the thread back.  0, or -1. */
+uint64_t attach_room(const struct attach *, size_t *size); /* the remaining space */
+/* Restores and resumes the thread.  0, or -1. */
 int attach_end(struct attach *);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * attach/call.c: the stopped thread makes a system call, and calls functions.
+ * attach/call.c: makes the stopped thread execute system calls and functions.
  *
- * The tool may be killed at any moment, and the thread then goes on from wherever it stands.  So whatever it is
- * led to ends in rt_sigreturn(2) with a frame that holds all that the thread had, as if a signal's
- * handler returned:
+ * The tool may be killed at any moment, and the thread then continues.  So whatever it executes
+ * ends in rt_sigreturn(2) with a frame that has the thread's whole state, as if a signal's handler
+ * returned:
  *
  *     stack of the thread:  [restorer] [ucontext] [xstate]      below its red zone, where a signal's frame
  *                              ▲ rsp                            would lie
@@ -12,9 +12,9 @@
  *
  *     memory of ours:       code page, frame, arguments and answers, stack
  *
- * The code calls, says that it has, and waits a second for the tool, which stops it there: by ppoll(2), that
- * leaves what the kernel keeps of an interrupted nanosleep(2) or poll(2) alone.  Without a tool it returns by
- * the frame.
+ * The code calls the function, reports its end, and waits a second for the tool, which stops it
+ * there.  It waits by ppoll(2), which preserves the kernel's state of an interrupted nanosleep(2)
+ * or poll(2).  Without a tool it returns through the frame.
  */
 #include "tools/attach/attach.h"
 #include "tools/common/tools.h"
@@ -32,7 +32,7 @@
 #define RED_ZONE 128
 #define PAGE 4096u
 #define STACK (256u << 10)
-#define CALL_MS 10000 /* a commit of many functions; then somebody holds a lock */
+#define CALL_MS 10000 /* enough for a commit of many functions; otherwise some thread holds a lock */
 
 /* The kernel's struct rt_sigframe without its siginfo, which it does not read (arch/x86/include/asm/sigframe.h). */
 struct frame {
@@ -51,7 +51,7 @@ struct frame {
 #define UC_STRICT_RESTORE_SS 4u
 #define SS_NOT_VALID 5u /* the kernel leaves the alternate stack as it is */
 
-/* What is put behind xstate for the kernel to believe it (struct _fpx_sw_bytes), at its byte 464. */
+/* What must follow xstate for the kernel to accept it (struct _fpx_sw_bytes), at its byte 464. */
 struct xstate_words {
     uint32_t magic1, extended_size;
     uint64_t features;
@@ -61,14 +61,14 @@ struct xstate_words {
 #define MAGIC1 0x46505853u
 #define MAGIC2 0x46505845u
 
-struct words { /* what the code tells, the result first; and how long it waits */
+struct words { /* the code's report, the result first; and its time-out */
     uint64_t result, done, seconds, nanoseconds;
 };
 
-/* Where these lie from the start of our memory; behind them the room, then the stack. */
+/* Their offsets in our memory; then the space for arguments, then the stack. */
 enum { CODE = 0, WORDS = PAGE, FRAME = PAGE + 64, ROOM = 8 * PAGE, SIZE = ROOM + ATTACH_ROOM + STACK };
 
-#define WAITED_AT 0x25 /* in the code: behind the call in which it waits for the tool */
+#define WAITED_AT 0x25 /* in the code: after the call in which it waits for the tool */
 static const uint8_t code[] = {
     0xff, 0xd3,                                           /* 00  call *%rbx          */
     0x49, 0x89, 0x04, 0x24,                               /* 02  mov %rax,(%r12)     */
@@ -92,7 +92,7 @@ static int is_restart(uint64_t rax)
     return (int64_t)rax <= -512 && (int64_t)rax >= -516; /* ERESTARTSYS to ERESTART_RESTARTBLOCK */
 }
 
-/* Writes a frame that brings back all that the thread had, with its xstate behind it. */
+/* Writes a frame that restores the thread's whole state, with its xstate behind it. */
 static int write_frame(struct attach *a, uint64_t at)
 {
     const struct attach_stopped *s = a->stopped;
@@ -121,9 +121,9 @@ static uint64_t frame_on_stack(const struct attach_stopped *s)
     return (s->registers.rsp - RED_ZONE - s->xstate_size - sizeof(struct frame) - 128) & ~UINT64_C(63);
 }
 
-/* ---- the thread is led */
+/* ---- the borrowed thread */
 
-/* Registers first: should the tool end here, the frame has the mask. */
+/* Sets registers first: if the tool ends here, the frame restores the mask. */
 static int lead(struct attach *a, struct user_regs_struct *r)
 {
     uint64_t all = ~UINT64_C(0);
@@ -136,7 +136,7 @@ static int lead(struct attach *a, struct user_regs_struct *r)
     return 0;
 }
 
-/* What the process has lost by now is said by who tries to go on. */
+/* Reports what the process has lost. */
 static int lost(struct attach *a)
 {
     attach_release(a->thread, 0);
@@ -219,7 +219,7 @@ static int wait_done(struct attach *a, struct words *words)
     for (unsigned tries = 0; attach_clock() < until; tries++) {
         if (attach_read(a, a->stopped->area + WORDS, words, sizeof *words))
             return lost(a);
-        if (words->done) /* once more: the result may have been read before it was there */
+        if (words->done) /* again: the result may have been read too early */
             return attach_read(a, a->stopped->area + WORDS, words, sizeof *words) ? lost(a) : 0;
         attach_pause(tries);
     }
@@ -258,7 +258,7 @@ int attach_call(struct attach *a, uint64_t function, const uint64_t *arguments, 
     }
     if (attach_interrupt(a) || ptrace(PTRACE_GETREGS, a->thread, NULL, &r))
         return lost(a);
-    if (r.rip < area || r.rip > area + WAITED_AT) { /* it has gone its way */
+    if (r.rip < area || r.rip > area + WAITED_AT) { /* it has left our code */
         ptrace(PTRACE_DETACH, a->thread, NULL, NULL);
         a->thread = 0;
         return attach_fail(a, "process %d: this machine is too busy for a request", a->pid);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * attach/library.c: a library is opened in the process, as though the program had done so where its thread waits.
+ * attach/library.c: opens a library in the process, as if the program had done so where its thread
+ * waits.
  */
 #include "tools/attach/attach.h"
 #include "tools/common/tools.h"
@@ -24,7 +25,7 @@ static uint64_t function_of(struct attach *a, const char *name)
     return found;
 }
 
-/* What dlerror(3) has to say, which names the file or symbol. */
+/* Adds dlerror(3), which names the file or symbol. */
 static int explain(struct attach *a)
 {
     uint64_t function = function_of(a, "dlerror"), at = 0;
@@ -38,7 +39,7 @@ static int explain(struct attach *a)
     return -1;
 }
 
-/* errno is the thread's own again. */
+/* The thread's errno is restored. */
 static int call_dl(struct attach *a, const char *name, uint64_t first, uint64_t second, uint64_t *result)
 {
     const struct attach_object *libc = attach_named(a, "libc.so");

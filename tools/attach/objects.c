@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define OBJECTS_MAX 100000 /* more are a list that is damaged */
+#define OBJECTS_MAX 100000 /* more mean a damaged list */
 
 char *attach_string(const struct attach *a, uint64_t address)
 {
@@ -50,7 +50,7 @@ static uint64_t debug_of(const struct attach *a, uint64_t dynamic, uint64_t size
     return 0;
 }
 
-/* Is the executable mapped from here on?  *debug: its r_debug, or 0. */
+/* Whether the executable's mapping begins here.  *debug: its r_debug, or 0. */
 static int read_headers(const struct attach *a, uint64_t start, struct attach_object *object, uint64_t *debug)
 {
     Elf64_Phdr phdr;
@@ -75,8 +75,8 @@ static int read_headers(const struct attach *a, uint64_t start, struct attach_ob
     return 0;
 }
 
-/* The executable is the file with a DT_DEBUG (that the kernel executed may be a loader, which was told to run
- * it); of a static program, the file that the kernel executed. */
+/* The executable is the file with a DT_DEBUG (the kernel may have executed a loader that runs it);
+ * for a static program, the executed file. */
 static int add_program(struct attach *a, uint64_t *debug)
 {
     int fd = openat(a->folder, "maps", O_RDONLY | O_CLOEXEC);
@@ -109,7 +109,7 @@ void attach_path(const struct attach *a, const struct attach_object *object, cha
     char exe[4096];
 
     name_of_exe(a, exe, sizeof exe);
-    if (!strcmp(object->name, exe)) /* also when its name is another file's by now */
+    if (!strcmp(object->name, exe)) /* even if its name is another file's by now */
         snprintf(to, size, "/proc/%d/exe", a->pid);
     else
         snprintf(to, size, "/proc/%d/root%s", a->pid, object->name);
@@ -128,7 +128,8 @@ const struct attach_object *attach_named(const struct attach *a, const char *nam
     return NULL;
 }
 
-/* What is mapped begins as the file does: ELF header, program headers, and behind them the build-id. */
+/* Whether the mapping begins like the file: ELF header, program headers, and the build-id behind
+ * them. */
 static int is_mapped(const struct attach *a, const struct attach_object *object, const struct elf_file *file)
 {
     uint8_t head[4096];
@@ -155,8 +156,8 @@ int attach_elf(const struct attach *a, const struct attach_object *object, struc
     return is_mapped(a, object, file) ? 0 : elf_fail(file, "it is another build than the one that runs");
 }
 
-/* Mostly libc's: to read it takes longer than to ask it, and threads may stand still meanwhile.  NULL: see
- * attach_elf(). */
+/* Mostly libc's: reading it takes longer than querying it, and threads may be stopped meanwhile.
+ * NULL: see attach_elf(). */
 static const struct elf_file *last_elf(struct attach *a, const struct attach_object *object)
 {
     if (a->elf && a->elf_of == object->dynamic)

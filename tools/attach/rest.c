@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * attach/rest.c: one thread is stopped where it waits.
+ * attach/rest.c: stops one thread where it waits.
  *
- * Which system calls are such places: those with which an event loop, a worker or a shell waits.  None of
- * them is made by malloc, by the host loader, or by mvld; what these make (mmap, openat, a futex that
- * is no condition variable) is not among them.
+ * Suitable system calls are those by which an event loop, a worker or a shell waits.  malloc, the
+ * host loader and mvld make none of them; their calls (mmap, openat, a futex that is no condition
+ * variable) are not in the list.
  *
  * A system call that is interrupted is started again by the kernel when the registers say so.  epoll_wait(2)
  * and few others say -EINTR, which a program sees as a signal's; it is made "again, unless a handler runs".
@@ -31,7 +31,7 @@
 
 #define ERESTARTNOHAND 514 /* the kernel's: again, unless a handler runs */
 #define XSTATE_MAX 16384
-#define FOLLOW_MS 20 /* how long a thread that runs is followed from call to call */
+#define FOLLOW_MS 20 /* time for which a running thread is followed from call to call */
 
 uint64_t attach_clock(void)
 {
@@ -68,7 +68,7 @@ static int is_stream(const struct attach *a, uint64_t descriptor)
     return 0;
 }
 
-/* Is this a call to wait with, while the thread is in it (`waits`), or as it returns? */
+/* Whether this is a waiting call, while the thread is in it (`waits`), or as it returns. */
 static int is_rest(const struct attach *a, uint64_t number, const uint64_t *arguments, int waits)
 {
     switch (number) {
@@ -124,8 +124,8 @@ int attach_wait(pid_t thread, uint64_t until)
     }
 }
 
-/* A signal that the thread gets, or that its process is stopped: no stop that was asked for.  (A thread that
- * is let go is stopped with the others.) */
+/* Whether the stop is for a signal, or of the whole process, and not the requested one.  (A
+ * detached thread is stopped with the others.) */
 static int is_foreign(int status)
 {
     return status >> 16 ? WSTOPSIG(status) != SIGTRAP : WSTOPSIG(status) != (SIGTRAP | 0x80);
@@ -136,7 +136,8 @@ int attach_signal(int status)
     return status >> 16 ? 0 : WSTOPSIG(status);
 }
 
-/* The status of the stop that was asked for, or -1.  From others the thread goes on with this request. */
+/* The status of the requested stop, or -1.  After other stops the thread continues with this
+ * request. */
 static int wait_for_stop(struct attach *a, int request, uint64_t until)
 {
     int status = attach_wait(a->thread, until);
@@ -170,7 +171,7 @@ int attach_interrupt(struct attach *a)
 
 /* ---- what the thread has */
 
-/* Would one be delivered when the thread goes on? */
+/* Whether a signal would be delivered if the thread continued. */
 static int has_signal(const struct attach *a, pid_t thread)
 {
     char *text = attach_thread_file(a, thread, "status"), *line = strstr(text, "SigPnd:");
@@ -189,7 +190,7 @@ int attach_mend_call(const struct attach *a, pid_t thread, struct user_regs_stru
     return 1;
 }
 
-/* Reads what the thread has; 0 when that is a place of rest. */
+/* Reads the thread's state; 0 if it is at a suitable place. */
 static int look(struct attach *a, int waits)
 {
     struct attach_stopped *s = a->stopped;
@@ -210,7 +211,7 @@ static int look(struct attach *a, int waits)
     return s->xstate_size < XSTATE_MAX ? 0 : -1;
 }
 
-/* From call to call, to the end of one to wait with; or to the inside of one that lasts. */
+/* Follows the thread from call to call, to the end of a waiting one, or into a long one. */
 static int follow(struct attach *a)
 {
     uint64_t until = attach_clock() + FOLLOW_MS * UINT64_C(1000000);
@@ -278,7 +279,7 @@ char attach_thread_state(const struct attach *a, pid_t thread)
     return state;
 }
 
-/* Each thread once: those that wait first. */
+/* Tries each thread once, waiting ones first. */
 static int try_threads(struct attach *a, int running)
 {
     int fd = openat(a->folder, "task", O_RDONLY | O_DIRECTORY | O_CLOEXEC), done = 0;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * attach/threads.c: all threads of a process stand still for as long as code is written, and where they stand.
+ * attach/threads.c: stops all threads of a process while code is written, and finds out where they
+ * are.
  *
- * A thread stands in a range when its program counter is inside of it, or when its stack holds such an address: a
- * function that returns there, or what a signal's handler goes back to.  Words that only look so count, too.
+ * A thread is in a range if its program counter is inside, or if its stack contains such an
+ * address: a return address, or a signal frame's.  Words that only look so count, too.
  *
- * Nobody is led anywhere, so the kernel itself starts interrupted system calls again, also when the tool is killed;
- * but for epoll_wait(2) and its like, which then say EINTR.
+ * No thread is redirected, so the kernel itself restarts interrupted system calls, also if the tool
+ * is killed; except epoll_wait(2) and similar, which then return EINTR.
  */
 #include "tools/attach/attach.h"
 #include "tools/common/tools.h"
@@ -34,7 +35,7 @@ static int is_known(const struct attach *a, pid_t thread)
     return thread == a->thread;
 }
 
-/* Asks one thread to stop.  1: it was new; 0; or -1. */
+/* Requests a stop of one thread.  1: it was new; 0; or -1. */
 static int seize(struct attach *a, pid_t thread)
 {
     char state;
@@ -52,7 +53,7 @@ static int seize(struct attach *a, pid_t thread)
     return 1;
 }
 
-/* Asks all that are not asked yet.  How many there were, or -1. */
+/* Requests a stop of all further threads.  Returns their number, or -1. */
 static int seize_all(struct attach *a)
 {
     int fd = openat(a->folder, "task", O_RDONLY | O_DIRECTORY | O_CLOEXEC), n = 0;
@@ -69,7 +70,7 @@ static int seize_all(struct attach *a)
     return folder ? n : attach_fail(a, "process %d has ended", a->pid);
 }
 
-/* A thread that ended meanwhile is let go of. */
+/* Forgets a thread that has ended. */
 static int wait_one(struct attach *a, struct attach_thread *t, uint64_t until)
 {
     int status = attach_wait(t->thread, until);
@@ -96,7 +97,7 @@ int attach_stop_others(struct attach *a, unsigned milliseconds)
     size_t waited = 0;
     int n;
 
-    do { /* who is stopped makes no more threads */
+    do { /* stopped threads make no more threads */
         n = seize_all(a);
         while (n >= 0 && waited < a->n_others)
             if (wait_one(a, &a->others[waited++], until))
@@ -131,7 +132,7 @@ static int is_in(const struct attach_range *ranges, size_t n, uint64_t address, 
     return 0;
 }
 
-/* The end of the mapping that holds the address, or 0. */
+/* The end of the mapping that contains the address, or 0. */
 static uint64_t mapping_end(const char *maps, uint64_t address)
 {
     uint64_t start, end;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * which.h: the processes that a command line means.
+ * which.h: the processes that a command line names.
  */
 #ifndef WHICH_H
 #define WHICH_H
@@ -13,9 +13,9 @@ struct processes {
     size_t n;
 };
 
-/* -p PID.  0; or -1, and it is said that it is no number of a process. */
+/* -p PID.  0; or -1 after an error message. */
 int processes_add(struct processes *, const char *subcommand, const char *number);
-/* All but this one that are wanted; how many were added.  `folder` is /proc. */
+/* Adds all wanted processes except this one; returns their number.  `folder` is /proc. */
 size_t processes_all(struct processes *, int (*is_wanted)(int folder, const char *number, const void *cookie),
                      const void *cookie);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * cache/bound.c: the bound of a cache.  Starts never ask for it: `mvld build', `enable' and `cache prune' do.
+ * cache/bound.c: keeps a cache below its limit.  Starts never do this: `mvld build', `enable' and
+ * `cache prune' do.
  */
 #include "rimf/base/cache.h"
 #include "rimf/base/sys.h"
@@ -52,7 +53,7 @@ static int by_use(const void *a, const void *b)
     return x->kind != y->kind ? (int)x->kind - (int)y->kind : strcmp(x->path, y->path);
 }
 
-/* An analysis goes behind the snapshots that need it. */
+/* An analysis is removed after the snapshots that need it. */
 static void share_uses(struct cache_items *items)
 {
     struct cache_uses uses = {0};
@@ -105,8 +106,8 @@ static int remove_oldest(const char *subcommand, struct cache_items *items, uint
     return failed;
 }
 
-/* Who writes snapshots and ready code has it; analyses are put in place whole, without it.  -1: nobody has
- * written to this cache, or it may not be locked. */
+/* Writers of snapshots hold it; analyses are renamed into place without it.  -1: nobody has written
+ * to this cache, or it cannot be locked. */
 static int lock_of(char *const folders[CACHE_KINDS])
 {
     const char *of = folders[CACHE_SNAPSHOT], *why;

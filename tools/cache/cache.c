@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * cache.c: `mvld cache`: the manifests that there are, the ready code (rimf/store/manifest.h) and the analyses:
- * whether a program would still start from them, what they take, and away with what none would take.
+ * cache.c: `mvld cache`: lists manifests (rimf/store/manifest.h) and analyses, with size and
+ * whether a program would use them, and removes unusable ones.
  */
 #include "tools/cache/print.h"
 #include "tools/common/paths.h"
@@ -15,8 +15,8 @@
 static const char usage[] =
     "Usage: mvld cache list|verify|prune [OPTION...] [FOLDER...]\n"
     "\n"
-    "Snapshots in /var/cache/mvld/snapshots, ready code of objects in /var/cache/mvld/ready, analyses\n"
-    "in /var/cache/mvld/analysis, and the same in the user's cache; or in each FOLDER.\n"
+    "Snapshots in /var/cache/mvld/snapshots, analyses in /var/cache/mvld/analysis, and the same\n"
+    "in the user's cache; or in each FOLDER.\n"
     "\n"
     "  list     a line each: its state, its program or object, how much code, what it takes; of\n"
     "           analyses those that are not good; and the total\n"
@@ -42,11 +42,11 @@ struct request_of {
     struct json *json;
     unsigned n, of_other_mvld, stale, counts[CACHE_KINDS];
     uint64_t sizes[CACHE_KINDS];
-    struct cache_uses uses; /* by the snapshots of both caches */
+    struct cache_uses uses; /* by snapshots of both caches */
 };
 
-/* Whether to remove what is in this state.  To the mvld of a build tree what the installed one made is
- * of another mvld, and the other way round: so these go only when that is said.  Starts take what is stale. */
+/* Whether to remove entries of this state.  An installed mvld and one in a build folder see each
+ * other's entries as another mvld's, so these are removed on request only.  Starts use stale ones. */
 static int is_pruned(struct request_of *r, enum cache_state state)
 {
     r->failed |= r->action == VERIFY && state == CACHE_DAMAGED;
@@ -58,7 +58,7 @@ static int is_pruned(struct request_of *r, enum cache_state state)
     return state != CACHE_OF_OTHER_MVLD || r->others || r->all;
 }
 
-/* A folder, or a file. */
+/* Removes a folder, or a file. */
 static void prune(struct request_of *r, const struct cache_item *item, const char *state)
 {
     const char *why;
@@ -93,7 +93,7 @@ static void look_at(struct request_of *r, const struct cache_item *item)
         look_at_analysis(r, item);
         return;
     }
-    cached_open(&c, item->path, item->kind == CACHE_READY, r->action != LIST);
+    cached_open(&c, item->path, r->action != LIST);
     if (is_pruned(r, c.state))
         prune(r, item, cache_state_name(c.state));
     else
@@ -101,7 +101,7 @@ static void look_at(struct request_of *r, const struct cache_item *item)
     cached_close(&c);
 }
 
-/* Half a snapshot, or half a file of ready code. */
+/* Handles an incomplete snapshot. */
 static void look_at_left_over(struct request_of *r, const char *folder)
 {
     const char *stays;
@@ -114,7 +114,7 @@ static void look_at_left_over(struct request_of *r, const char *folder)
     free(left.path);
 }
 
-/* `named` on the command line: else it need not be there. */
+/* `named` on the command line: then it must exist. */
 static void look_into(struct request_of *r, const char *path, int named)
 {
     int lock = cache_lock_of(path);
@@ -153,12 +153,11 @@ static void look_into_caches(struct request_of *r)
 
 static void print_total(const struct request_of *r)
 {
-    uint64_t size = r->sizes[CACHE_SNAPSHOT] + r->sizes[CACHE_READY] + r->sizes[CACHE_ANALYSIS];
+    uint64_t size = r->sizes[CACHE_SNAPSHOT] + r->sizes[CACHE_ANALYSIS];
 
     if (r->n)
-        printf("On disk %.1f MiB: %u snapshots %.1f, %u files of ready code %.1f, %u analyses %.1f\n", cache_mib(size),
-               r->counts[CACHE_SNAPSHOT], cache_mib(r->sizes[CACHE_SNAPSHOT]), r->counts[CACHE_READY],
-               cache_mib(r->sizes[CACHE_READY]), r->counts[CACHE_ANALYSIS], cache_mib(r->sizes[CACHE_ANALYSIS]));
+        printf("On disk %.1f MiB: %u snapshots %.1f, %u analyses %.1f\n", cache_mib(size),
+               r->counts[CACHE_SNAPSHOT], cache_mib(r->sizes[CACHE_SNAPSHOT]), r->counts[CACHE_ANALYSIS], cache_mib(r->sizes[CACHE_ANALYSIS]));
 }
 
 static void print_remedies(const struct request_of *r)
@@ -207,7 +206,7 @@ static int read_action(const char *word, enum action *out)
     return -1;
 }
 
-/* Options of prune belong to prune, and the bound is that of a whole cache. */
+/* Options of prune are valid for prune only, and the limit is that of a whole cache. */
 static int is_usage(const struct request_of *r, int folders, uint64_t *bound)
 {
     if (r->action == PRUNE)

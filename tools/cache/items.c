@@ -25,7 +25,7 @@ static void add_file(struct cache_item *item, const struct stat *st)
     item->used = used > item->used ? used : item->used;
 }
 
-/* 0: not what it is taken for. */
+/* 0: not of the expected kind. */
 static int measure(struct cache_item *item)
 {
     struct dirent *entry;
@@ -97,8 +97,6 @@ int cache_items_add(struct cache_items *items, const char *path)
     while ((entry = readdir(folder))) {
         if (cached_is_folder(entry->d_name))
             add_item(items, path, entry->d_name, CACHE_SNAPSHOT);
-        if (cached_is_overlay(entry->d_name))
-            add_item(items, path, entry->d_name, CACHE_READY);
         if (is_byte(entry->d_name))
             add_analyses(items, path, entry->d_name);
     }
@@ -118,9 +116,8 @@ void cache_items_free(struct cache_items *items)
 
 void cache_folders(const char *subcommand, int users, char *to[CACHE_KINDS])
 {
-    static const char *const system[CACHE_KINDS] = {MANIFEST_SYSTEM_FOLDER, OVERLAY_SYSTEM_FOLDER,
-                                                    ANALYSIS_SYSTEM_FOLDER};
-    static const char *const names[CACHE_KINDS] = {"snapshots", OVERLAY_FOLDER, "analysis"};
+    static const char *const system[CACHE_KINDS] = {MANIFEST_SYSTEM_FOLDER, ANALYSIS_SYSTEM_FOLDER};
+    static const char *const names[CACHE_KINDS] = {"snapshots", "analysis"};
 
     for (int i = 0; i < CACHE_KINDS; i++) {
         const char *wrong = NULL;
@@ -151,14 +148,14 @@ void cache_snapshots_add(struct cache_items *items)
 
 /* ---- analyses ------------------------------------------------------------------------------- */
 
-/* The file that was analysed is not there any more: NULL, or a sentence to be freed. */
+/* If the analysed file is missing: a sentence to be freed; else NULL. */
 static char *other_object(const struct analysis *view)
 {
     const char *path = analysis_path_of(view);
     struct program now;
 
     if (!path)
-        return NULL; /* of an mvld that did not note it */
+        return NULL; /* of an mvld that did not record it */
     if (access(path, F_OK))
         return errno == ENOENT || errno == ENOTDIR ? must_print("%s is gone", path) : NULL;
     if (program_open(&now, path) || analysis_is_of(view, now.build_id, now.build_id_size))
@@ -200,7 +197,7 @@ int cache_item_remove(const struct cache_item *item, const char **why)
 {
     int error = manifest_remove(&rimf_sys_kernel, AT_FDCWD, item->path, geteuid(), why);
 
-    if (!error && item->kind == CACHE_ANALYSIS) { /* its folder, when it was the last one */
+    if (!error && item->kind == CACHE_ANALYSIS) { /* also its folder, if it was the last one */
         char *folder = must_print("%.*s", (int)(strrchr(item->path, '/') - item->path), item->path);
         rmdir(folder);
         free(folder);

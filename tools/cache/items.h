@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: MIT
  *
- * cache/items.h: what takes space in a cache, which analyses are of no file any more, and the cache's bound.
+ * cache/items.h: the entries of a cache with their sizes, analyses of missing files, and the
+ * cache's limit.
  *
- * A use is seen by the time of access, which most file systems keep to the day; where they keep none, what was
- * written longest ago counts as used longest ago.  These tools read without leaving such a time.
+ * The last use is the time of access, which most file systems keep by the day; where they do not,
+ * it is the time of writing.  These tools read without changing it.
  */
 #ifndef CACHE_ITEMS_H
 #define CACHE_ITEMS_H
 
 #include "tools/cache/state.h"
 
-enum cache_kind { CACHE_SNAPSHOT, CACHE_READY, CACHE_ANALYSIS, CACHE_KINDS };
+enum cache_kind { CACHE_SNAPSHOT, CACHE_ANALYSIS, CACHE_KINDS };
 
 struct cache_item {
     char *path; /* a snapshot's folder, or a file */
     enum cache_kind kind;
-    uint64_t size; /* bytes that it takes on the disk */
-    int64_t used;  /* when, in seconds */
+    uint64_t size; /* bytes on disk */
+    int64_t used;  /* time of last use, in seconds */
 };
 
 struct cache_items {
@@ -24,14 +25,14 @@ struct cache_items {
     size_t n;
 };
 
-/* Adds those in this folder, by name.  0, or -1 with errno: it cannot be read. */
+/* Adds the entries of this folder, by name.  0, or -1 with errno: it cannot be read. */
 int cache_items_add(struct cache_items *, const char *folder);
-/* Those snapshots that this user's programs may start from: root's, and the user's own. */
+/* Adds the snapshots that this user's programs may start from: root's, and the user's own. */
 void cache_snapshots_add(struct cache_items *);
 void cache_items_free(struct cache_items *);
 
-/* The folders of each kind, to be freed: root's, or those of this user; NULL where there is none; when that is
- * so because somebody else can change where it leads, `subcommand' says it, if it is not NULL. */
+/* The folders of each kind, to be freed: root's, or those of this user; NULL if there is none.  If
+ * somebody else can change its path, `subcommand' reports this, if it is not NULL. */
 void cache_folders(const char *subcommand, int users, char *to[CACHE_KINDS]);
 
 /* ---- uses.c: analyses that snapshots which starts take were made with, and when these were used --------- */
@@ -50,10 +51,10 @@ void cache_uses_free(struct cache_uses *);
 
 /* ---- items.c, again ---------------------------------------------------------------------- */
 
-/* A file of `mvld analyze'.  `state`: good; of other files, when no file with its build-id is where it was
- * analysed, and no snapshot needs it; of another mvld, which has another format; or damaged. */
+/* A file of `mvld analyze'.  `state`: good; of other files, if no file with its build-id is at its
+ * path and no snapshot needs it; of another mvld, with another format; or damaged. */
 struct cached_analysis {
-    struct analysis_file file; /* mapped where `map` is not NULL */
+    struct analysis_file file; /* mapped if `map` is not NULL */
     enum cache_state state;
     char *why; /* or NULL */
 };
@@ -69,10 +70,10 @@ int cache_item_remove(const struct cache_item *, const char **why);
 #define CACHE_BOUND_VARIABLE "MVLD_CACHE_SIZE"
 /* "500M": 0, or -1. */
 int cache_read_size(const char *text, uint64_t *size);
-/* What CACHE_BOUND_VARIABLE says, or CACHE_BOUND. */
+/* The value of CACHE_BOUND_VARIABLE, or CACHE_BOUND. */
 uint64_t cache_bound(const char *subcommand);
-/* In the cache to which this user writes: until it has no more than `bound` bytes, what was used longest ago is
- * removed, which is said; not what was used since `since`.  0, or -1: something could not be removed. */
+/* Removes and reports the least recently used entries of this user's cache until it has no more
+ * than `bound` bytes; keeps those used since `since`.  0, or -1: something could not be removed. */
 int cache_keep_within(const char *subcommand, uint64_t bound, int64_t since);
 
 #endif

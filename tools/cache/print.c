@@ -39,7 +39,7 @@ static uint64_t count_code(const struct manifest *m)
 
 /* ---- text ------------------------------------------------------------------------------- */
 
-/* What came by dlopen. */
+/* Prints objects of dlopen. */
 static void print_later(const struct manifest *later)
 {
     uint32_t gone = 0;
@@ -82,11 +82,7 @@ static void print_text(const struct cache_item *item, const struct cached *c)
         return;
     }
     print_name(stdout, m->names + m->objects[0].name);
-    if (c->alone)
-        printf("  ready code, %s, %.1f MiB, %u calls through %u slots", overlay_reach_name(m->header->n_reads != 0),
-               cache_mib(count_code(m)), m->objects[0].n_calls, m->header->n_words);
-    else
-        print_start(c);
+    print_start(c);
     printf("; on disk %.1f MiB", cache_mib(item->size));
     if (c->why) {
         fputs("; ", stdout);
@@ -99,7 +95,7 @@ static void print_text(const struct cache_item *item, const struct cached *c)
 
 static void begin(struct json *j, const struct cache_item *item, enum cache_state state, const char *object)
 {
-    static const char *const kinds[] = {"snapshot", "ready code", "analysis"};
+    static const char *const kinds[] = {"snapshot", "analysis"};
 
     json_begin(j, NULL, '{');
     json_string(j, "path", item->path);
@@ -120,7 +116,7 @@ static void end(struct json *j, const char *why, const char *remedy)
 static void print_json(struct json *j, const struct cache_item *item, const struct cached *c)
 {
     const struct manifest *m = c->file.map ? &c->file.view : NULL;
-    char *remedy = c->alone || c->state == CACHE_GOOD ? NULL : cached_remedy(c);
+    char *remedy = c->state == CACHE_GOOD ? NULL : cached_remedy(c);
 
     begin(j, item, c->state, m ? m->names + m->objects[0].name : NULL);
     json_unsigned(j, "code", m ? count_code(m) : 0);

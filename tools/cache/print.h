@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * cache/print.h: a line, or a value of JSON, for what there is in a cache.
+ * cache/print.h: prints a cache entry as a line or as JSON.
  */
 #ifndef CACHE_PRINT_H
 #define CACHE_PRINT_H
@@ -11,7 +11,7 @@
 const char *cache_state_name(enum cache_state);
 double cache_mib(uint64_t bytes);
 
-/* In `j`, where that is not NULL; of analyses that are good there is no line. */
+/* Writes to `j` if it is not NULL; good analyses have no line. */
 void cache_print(struct json *j, const struct cache_item *, const struct cached *);
 void cache_print_analysis(struct json *j, const struct cache_item *, const struct cached_analysis *);
 

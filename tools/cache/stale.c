@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * cache/stale.c: whether something of the store would be made so again, and the command that makes it anew.
+ * cache/stale.c: whether a snapshot would now be made in the same way, and the command that renews
+ * it.
  */
 #include "tools/cache/state.h"
 #include "tools/changes/changes.h"
@@ -12,8 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What there is now for an object, when that is of its very file: of another one only the process that has it
- * mapped can tell. */
+/* Compares with the present analysis of an object, if it is of this very file: for another file
+ * only a process that has mapped it can tell. */
 static int has_other_analysis(const struct manifest_object *object, const char *name)
 {
     char own[4096];
@@ -33,7 +34,7 @@ static int has_other_analysis(const struct manifest_object *object, const char *
     return other;
 }
 
-/* By a pass; nobody analyses it. */
+/* A library of a pass, which nobody analyses. */
 static int is_brought(const struct cached *c, const char *name)
 {
     const struct manifest *m = &c->file.view;
@@ -52,8 +53,8 @@ static int can_be_analysed(const char *name)
     return !program_open(&now, name) && now.build_id_size;
 }
 
-/* `mvld analyze --program' knows what a program is linked with.  What came by dlopen lacks an analysis only when
- * somebody has made one since. */
+/* `mvld analyze --program' finds the libraries that a program is linked with.  An object of dlopen
+ * lacks an analysis only if one was made since. */
 static int lacks_analysis(const struct cached *c, const struct manifest *m, const struct manifest_object *object)
 {
     const char *name = m->names + object->name;
@@ -61,10 +62,9 @@ static int lacks_analysis(const struct cached *c, const struct manifest *m, cons
     return m == &c->later.view ? has_other_analysis(object, name) : !is_brought(c, name) && can_be_analysed(name);
 }
 
-/* Of an overlay alone only the first object was analysed for it. */
 char *cached_other_analysis(const struct cached *c, const struct manifest *m)
 {
-    for (uint32_t i = 0; m->header && i < (c->alone ? 1 : m->header->n_objects); i++) {
+    for (uint32_t i = 0; m->header && i < m->header->n_objects; i++) {
         const struct manifest_object *object = &m->objects[i];
         const char *name = m->names + object->name;
 
@@ -82,7 +82,7 @@ char *cached_remedy(const struct cached *c)
     const char *program = m ? m->names + m->objects[0].name : "";
     uint32_t flags = 0;
 
-    if (access(program, F_OK)) /* or it cannot be told which one it was */
+    if (access(program, F_OK)) /* otherwise the program is unknown */
         return must_print("mvld cache prune%s", c->state == CACHE_OF_OTHER_MVLD ? " --other-mvld" : "");
     if (changes_have(program))
         return must_print("mvld enable %s", program);

@@ -18,7 +18,7 @@
 
 static long read_quietly(const struct rimf_sys *sys, long nr, long a, long b, long c, long d, long e, long f)
 {
-    long result = -EPERM; /* the file is another user's */
+    long result = -EPERM; /* the file belongs to another user */
 
     (void)sys;
     if (nr == SYS_openat && !(c & O_CREAT))
@@ -39,7 +39,7 @@ char *cached_other_file(const char *name, const struct file_id *file)
     return file_id_is(file, &st) ? NULL : must_print("%s is another file now", name);
 }
 
-static char *other_file(const struct manifest *m, int alone)
+static char *other_file(const struct manifest *m)
 {
     const char *read;
 
@@ -52,11 +52,11 @@ static char *other_file(const struct manifest *m, int alone)
             return why;
     }
     read = manifest_other_read(m, &cache_reader);
-    return read ? must_print("%s%s is another file now", read, alone ? "" : ", which a pass read,") : NULL;
+    return read ? must_print("%s, which a pass read, is another file now", read) : NULL;
 }
 
-/* The folder of a start is named after the pipeline (KEY-KEY), and the header holds that together with
- * the build-id of the loader that made it (loader/store/folder.c). */
+/* The folder's name contains a hash of the pipeline (KEY-KEY), and the header contains this
+ * together with the build-id of the loader that made it (loader/store/folder.c). */
 static char *other_maker(const struct cached *c)
 {
     const char *name = strrchr(c->path, '/');
@@ -64,16 +64,16 @@ static char *other_maker(const struct cached *c)
     uint64_t made_by = c->file.view.header->made_by;
     struct program loader;
 
-    if (!c->alone && !key)
+    if (!key)
         return NULL;
-    made_by ^= c->alone ? 0 : strtoull(key + 1, NULL, 16);
+    made_by ^= strtoull(key + 1, NULL, 16);
     if (program_open(&loader, path_loader()) || !loader.build_id_size ||
         made_by == rimf_hash(loader.build_id, loader.build_id_size))
         return NULL;
     return must_print("it was made by another build of mvld than %s", loader.path);
 }
 
-/* The file that a start would take for a pass of that name, to be freed; or NULL. */
+/* The file that a start would use as the pass of that name, to be freed; or NULL. */
 static char *find_pass(const char *name, struct stat *st)
 {
     const char *end, *folders = path_passes();
@@ -89,8 +89,8 @@ static char *find_pass(const char *name, struct stat *st)
     return NULL;
 }
 
-/* The name of the folder holds the files of the passes, too: with others no start looks there.  Of a
- * pass that is not found nothing is said: it may be in the MVLD_PASS_PATH of others. */
+/* The folder's name also depends on the files of the passes: with others no start looks there.  A
+ * pass that is not found is not reported: it may be in another MVLD_PASS_PATH. */
 static char *other_pass(const struct manifest *m)
 {
     for (uint32_t i = 0; i < m->header->n_passes; i++) {
@@ -146,19 +146,13 @@ int cached_is_folder(const char *name)
     return is_key(name) && name[16] == '-' && is_key(name + 17) && (!name[33] || !strcmp(name + 33, "-direct"));
 }
 
-/* KEY-NAME */
-int cached_is_overlay(const char *name)
-{
-    return is_key(name) && name[16] == '-';
-}
-
 /* ---- what it holds ---------------------------------------------------------------- */
 
 static char *compare_pages(int fd, uint64_t size, uint64_t offset, uint64_t hash, const char *name)
 {
     char *bytes = must_alloc(size, 1), *why = NULL;
 
-    /* Behind the end of the file a mapping has zeros. */
+    /* Behind the end of the file a mapping contains zeros. */
     if (pread(fd, bytes, size, (off_t)offset) < 0)
         why = must_print("%s cannot be read", name);
     else if (rimf_hash(bytes, size) != hash)
@@ -187,7 +181,7 @@ static char *compare_region(const struct manifest_region *region, int fd)
     return NULL;
 }
 
-/* The file of that name, when it is the one that was written; -1 with the reason. */
+/* Opens the file of that name if it is the one that was written; -1 with the reason. */
 static int open_written(const struct manifest_file *file, const char *name,
                         const struct file_id *written, char **why)
 {
@@ -227,7 +221,7 @@ static char *compare_overlays(const struct manifest_file *file)
     return why;
 }
 
-/* Moved code, and tables of relocations. */
+/* Compares moved code, and tables of relocations. */
 static char *compare_rest(const struct manifest_file *file)
 {
     const struct manifest *m = &file->view;
@@ -247,11 +241,8 @@ static char *compare_rest(const struct manifest_file *file)
 
 static char *damage(const struct cached *c)
 {
-    char *why;
+    char *why = compare_overlays(&c->file);
 
-    if (c->alone)
-        return compare_overlay(&c->file, 0, c->file.folder, "its code");
-    why = compare_overlays(&c->file);
     if (!why && (c->file.view.region || c->file.view.header->n_relocations))
         why = compare_rest(&c->file);
     return why || !c->later.map ? why : compare_overlays(&c->later);
@@ -259,30 +250,11 @@ static char *damage(const struct cached *c)
 
 /* ---- opening ---------------------------------------------------------------------- */
 
-/* The size of the file that was changed: the manifest begins behind that, on a page.  0: there is none. */
-static uint64_t original_size(int fd)
-{
-    struct {
-        struct manifest_header header;
-        struct manifest_object self;
-    } head;
-    struct stat st;
-
-    if (fstat(fd, &st))
-        return 0;
-    for (uint64_t at = rimf_page_down((uint64_t)st.st_size); at; at -= RIMF_PAGE)
-        if (pread(fd, &head, sizeof head, (off_t)at) == (ssize_t)sizeof head &&
-            !memcmp(head.header.magic, MANIFEST_MAGIC, sizeof head.header.magic) &&
-            rimf_page_up(head.self.file.size) == at)
-            return head.self.file.size;
-    return 0;
-}
-
-static int is_of_other_version(const char *path, uint64_t at)
+static int is_of_other_version(const char *path)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     struct manifest_header header;
-    ssize_t n = fd < 0 ? -1 : pread(fd, &header, sizeof header, (off_t)at);
+    ssize_t n = fd < 0 ? -1 : pread(fd, &header, sizeof header, 0);
 
     if (fd >= 0)
         close(fd);
@@ -297,54 +269,34 @@ static const char *map_folder(struct cached *c)
     char *name = must_print("%s/" MANIFEST_FILE, c->path);
 
     if (manifest_map_start(&c->file, &cache_reader, c->path, geteuid(), &wrong))
-        c->state = is_of_other_version(name, 0) ? CACHE_OF_OTHER_MVLD : CACHE_DAMAGED;
+        c->state = is_of_other_version(name) ? CACHE_OF_OTHER_MVLD : CACHE_DAMAGED;
     else
         wrong = NULL;
     free(name);
     return wrong;
 }
 
-static const char *map_alone(struct cached *c)
-{
-    const char *wrong = "it has no tables";
-    struct stat st;
-    long fd = cache_open(&cache_reader, AT_FDCWD, c->path, S_IFREG, geteuid(), &st, &wrong);
-    uint64_t original = fd < 0 ? 0 : original_size((int)fd);
-
-    if (fd >= 0)
-        close((int)fd);
-    if (!original) {
-        c->state = CACHE_DAMAGED;
-        return wrong;
-    }
-    if (!manifest_map_alone(&c->file, &cache_reader, c->path, geteuid(), original, 0, &wrong))
-        return NULL;
-    c->state = is_of_other_version(c->path, rimf_page_up(original)) ? CACHE_OF_OTHER_MVLD : CACHE_DAMAGED;
-    return wrong;
-}
-
-/* What came by dlopen, beside it, if there is anything. */
+/* Opens the manifest of objects of dlopen, if there is one. */
 static char *open_later(struct cached *c)
 {
     const char *wrong;
-    int error = c->alone ? -ENOENT : manifest_map(&c->later, &cache_reader, c->file.folder, MANIFEST_LATER,
-                                                  geteuid(), &wrong);
+    int error = manifest_map(&c->later, &cache_reader, c->file.folder, MANIFEST_LATER, geteuid(), &wrong);
 
     return error && error != -ENOENT ? must_print(MANIFEST_LATER ": %s", wrong) : NULL;
 }
 
-void cached_open(struct cached *c, const char *path, int alone, int compare)
+void cached_open(struct cached *c, const char *path, int compare)
 {
     const char *wrong;
 
-    *c = (struct cached){.path = path, .alone = alone, .file.folder = -1, .later.folder = -1};
-    wrong = alone ? map_alone(c) : map_folder(c);
+    *c = (struct cached){.path = path, .file.folder = -1, .later.folder = -1};
+    wrong = map_folder(c);
     if (wrong) {
         c->why = must_print("%s", wrong);
         return;
     }
     c->state = CACHE_OF_OTHER_FILES;
-    if ((c->why = other_file(&c->file.view, alone)))
+    if ((c->why = other_file(&c->file.view)))
         return;
     c->state = CACHE_OF_OTHER_MVLD;
     if ((c->why = other_maker(c)) || (c->why = other_pass(&c->file.view)))
@@ -363,7 +315,7 @@ void cached_open(struct cached *c, const char *path, int alone, int compare)
 
 void cached_close(struct cached *c)
 {
-    c->later.folder = -1; /* it is the other one's */
+    c->later.folder = -1; /* owned by the other one */
     manifest_unmap(&c->later, &cache_reader);
     manifest_unmap(&c->file, &cache_reader);
     free(c->why);

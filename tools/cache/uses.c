@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * cache/uses.c: which analyses snapshots need.
+ * cache/uses.c: finds the analyses that snapshots need.
  *
- * No start from a snapshot reads an analysis.  But when a library comes that writes to GOT slots, direct calls
- * are led back by it (rimf/realise/restore.c).  So an analysis is in use as long as its snapshot is.
+ * No start from a snapshot reads an analysis.  But if a library comes that writes to GOT slots,
+ * direct calls are changed back with it (rimf/realise/restore.c).  So an analysis is in use as long
+ * as its snapshot is.
  */
 #include "tools/cache/items.h"
 #include "tools/common/tools.h"
@@ -27,7 +28,7 @@ void cache_uses_add(struct cache_uses *uses, const struct cache_items *items)
 
         if (items->at[i].kind != CACHE_SNAPSHOT)
             continue;
-        cached_open(&c, items->at[i].path, 0, 0);
+        cached_open(&c, items->at[i].path, 0);
         if (c.state <= CACHE_STALE) {
             add(uses, &c.file.view, items->at[i].used);
             add(uses, &c.later.view, items->at[i].used);

@@ -2,9 +2,10 @@
  *
  * changes/changes.c: reads and writes the record of changes.
  *
- * A new record is written aside, synced and renamed over the old one: a reader sees a whole record.  A tool holds
- * the lock on the folder from before it reads the record until its last change is made or taken back.  So no
- * tool writes a row while another one removes it, and a change has its row whoever is killed when.
+ * A new record is written under another name, synced and renamed: a reader sees a complete record.
+ * A tool holds the lock on the folder from before it reads the record until its last change is made
+ * or reverted.  So no tool adds a row while another removes it, and a change has its row even if a
+ * tool is killed.
  */
 #include "tools/changes/changes.h"
 #include "tools/common/tools.h"
@@ -36,26 +37,7 @@ static const char *failed(const char *path, const char *what)
     return must_print("%s: %s: %s", path, what, strerror(errno));
 }
 
-/* The whole file behind a NUL, or NULL with errno. */
-static char *read_text(const char *path)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    struct stat st;
-    char *text = NULL;
-    if (fd >= 0 && !fstat(fd, &st)) {
-        text = must_alloc((size_t)st.st_size + 1, 1);
-        if (read(fd, text, (size_t)st.st_size) != st.st_size) {
-            free(text);
-            text = NULL;
-            errno = EIO;
-        }
-    }
-    if (fd >= 0)
-        close(fd);
-    return text;
-}
-
-/* Cuts a line into its fields.  0 when it has too few or too many. */
+/* Splits a line into fields.  0 if it has too few or too many. */
 static int parse_row(char *line, struct change *row)
 {
     size_t n = 0;
@@ -69,7 +51,7 @@ static int parse_row(char *line, struct change *row)
 
 const char *changes_read(const char *path, struct changes *c)
 {
-    *c = (struct changes){.text = read_text(path)};
+    *c = (struct changes){.text = read_file(path)};
     if (!c->text)
         return errno == ENOENT ? NULL : failed(path, "cannot be read");
     char *rest = c->text;
@@ -109,11 +91,12 @@ static void print_row(FILE *to, const struct change *row)
         fprintf(to, "%s%c", row->field[i], i + 1 < CHANGE_FIELDS ? '\t' : '\n');
 }
 
-/* The rows but those of this kind and path, and `added` behind them. */
+/* Writes the rows except those of this kind and path, then `added`. */
 static const char *write_rows(const char *path, const char *folder, const struct changes *c,
                               const struct change *without, const struct change *added)
 {
-    char *aside = must_print("%s.new", path); /* the lock is ours, so what lies there is of a killed writer */
+    char *aside = must_print("%s.new", path); /* we hold the lock, so it is the rest of a killed
+                                               * writer */
     const char *why = NULL;
     int fd = unlink(aside) && errno != ENOENT
                  ? -1 : open(aside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
@@ -142,7 +125,7 @@ static char *folder_of(const char *path)
     return must_print("%.*s", (int)(strrchr(path, '/') - path), path);
 }
 
-/* The folder may go while its lock is waited for: 1 when it is still the one of that name. */
+/* The folder may be removed while its lock is waited for: 1 if it still has that name. */
 static int is_there(int fd, const char *folder)
 {
     struct stat mine, now;
@@ -230,4 +213,14 @@ const char *changes_add(const char *path, const struct change *row)
 const char *changes_remove(const char *path, const struct change *row)
 {
     return access(path, F_OK) ? NULL : change_rows(path, row, NULL);
+}
+
+void changes_end(const char *path)
+{
+    char *aside = must_print("%s.new", path), *folder = folder_of(path);
+    unlink(path);
+    unlink(aside);
+    rmdir(folder);
+    free(folder);
+    free(aside);
 }

@@ -25,7 +25,7 @@ const char *made_write(const char *path, const char *text, unsigned mode)
     int fd = aside_open(path, &aside), failed = fd < 0;
 
     failed = failed || write(fd, text, strlen(text)) != (ssize_t)strlen(text) || fchmod(fd, mode) || fsync(fd) ||
-             link(aside, path); /* unlike rename, not over what is there */
+             link(aside, path); /* unlike rename, never replaces a file */
     const char *why = failed ? must_print("%s: %s", path, strerror(errno)) : NULL;
     if (fd >= 0) {
         unlink(aside);
@@ -60,9 +60,10 @@ const char *made_remove(const char *path, const char *sum)
     return stands && unlink(path) ? strerror(errno) : NULL;
 }
 
-void made_remove_folder(const char *path)
+int made_remove_folder(const char *path)
 {
     char *folder = must_print("%.*s", (int)(strrchr(path, '/') - path), path);
-    rmdir(folder);
+    int gone = !rmdir(folder);
     free(folder);
+    return gone;
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * changes/restore.c: mvld-restore: takes back what mvld changed, on a machine where nothing else of
- * mvld is left, or where no dynamic program starts.  It is static, and runs no other program.
+ * changes/restore.c: mvld-restore: reverts mvld's changes, on a machine without the rest of mvld,
+ * or where no dynamic program starts.  It is static, and runs no other program.
  */
+#include "tools/changes/cached.h"
 #include "tools/changes/changes.h"
 #include "tools/common/tools.h"
 
@@ -15,10 +16,10 @@ static const char usage[] =
     "Usage: mvld-restore [--root FOLDER] --all | PROGRAM...\n"
     "       mvld-restore [--root FOLDER] --list\n"
     "\n"
-    "Makes programs that mvld changed what they were before, byte for byte.  It needs neither mvld nor\n"
-    "a loader.\n"
+    "Makes programs that mvld changed what they were before, byte for byte; what `mvld enable' made for\n"
+    "them goes, and their snapshots.  It needs neither mvld nor a loader.\n"
     "\n"
-    "  --all          all programs in the record of changes\n"
+    "  --all          all programs in the record of changes; the record goes, and the cache\n"
     "  --list         say which programs are in the record, and what is true of each\n"
     "  --root FOLDER  for the machine whose root folder is mounted there\n"
     "  --help         this text\n"
@@ -62,6 +63,7 @@ static int undo_change(const char *record, const char *root, const struct change
         fprintf(stderr, "mvld-restore: %s%s: %s\n", root, c->field[CHANGE_PATH], why);
         return TOOL_FAILED;
     }
+    cached_snapshots_remove(root, change_program(c));
     return TOOL_OK;
 }
 
@@ -110,6 +112,10 @@ int main(int argc, char **argv)
     if (unknown) {
         fputs("mvld-restore: not every program named is in the record; --list shows it\n", stderr);
         status = TOOL_FAILED;
+    }
+    if (all && !status) {
+        cached_remove_all(root);
+        changes_end(record);
     }
     if (lock >= 0)
         close(lock);

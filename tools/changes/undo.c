@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * changes/undo.c: takes one change back.
+ * changes/undo.c: reverts one change.
  *
- * A program's file holds what it was (interp/record.c), and becomes that again.  Where it was changed
- * since, or stripped of its record, it cannot be the old file any more.  Then at least its interpreter is
- * what it was, so that it starts.
+ * A program's file contains the record to restore it (interp/record.c).  If it was changed since,
+ * or its record was stripped, it cannot be restored.  Then at least its interpreter is, so that it
+ * starts.
  */
+#include "tools/changes/cached.h"
 #include "tools/changes/changes.h"
 #include "tools/changes/made.h"
 #include "tools/common/tools.h"
@@ -13,6 +14,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* ---- interp ---------------------------------------------------------------------------- */
 
@@ -71,6 +73,20 @@ static const char *undo_file(const char *path, const struct change *c)
     return made_remove(path, c->field[CHANGE_SUM]);
 }
 
+/* Of a user the folders, too, when nothing else is in them; root's are installed. */
+static const char *undo_config(const char *path, const struct change *c)
+{
+    const char *why = made_remove(path, c->field[CHANGE_SUM]);
+    if (!why)
+        cached_config_forget(path, c->field[CHANGE_PATH], change_program(c));
+    if (!why && geteuid() && made_remove_folder(path)) {
+        char *folder = must_print("%.*s", (int)(strrchr(path, '/') - path), path);
+        made_remove_folder(folder);
+        free(folder);
+    }
+    return why;
+}
+
 static const char *undo_unit(const char *path, const struct change *c)
 {
     const char *why = made_remove(path, c->field[CHANGE_SUM]);
@@ -88,7 +104,7 @@ static const struct kind {
     const char *(*undo)(const char *path, const struct change *);
 } kinds[] = {
     {"interp", interp_stands, undo_interp},
-    {"file", file_stands, undo_file},
+    {"file", file_stands, undo_config},
     {"wrapper", file_stands, undo_file},
     {"unit", file_stands, undo_unit},
 };
@@ -116,7 +132,7 @@ const char *change_undo(const char *record, const char *root, const struct chang
     if (!kind)
         return must_print("this version of mvld does not know the change `%s'", c->field[CHANGE_KIND]);
     char *path = must_print("%s%s", root, c->field[CHANGE_PATH]);
-    asides_remove(path); /* of a tool that was killed */
+    asides_remove(path); /* of a killed tool */
     const char *why = kind->undo(path, c);
     free(path);
     if (why && change_stands(root, c))

@@ -29,8 +29,7 @@ static int inside(uint64_t offset, uint64_t size, uint64_t whole)
     return size <= whole && offset <= whole - size;
 }
 
-/* The whole file in memory: a mapping would end in SIGBUS when the file is
- * truncated meanwhile. */
+/* The whole file in memory: a mapping would raise SIGBUS if the file were truncated meanwhile. */
 static int read_whole(struct elf_file *f)
 {
     struct stat st;
@@ -310,7 +309,7 @@ int elf_notes(struct elf_file *f, const char *name, uint32_t type,
         const Elf64_Phdr *p = &f->phdr[i];
         if (p->p_type != PT_NOTE)
             continue;
-        /* Padding is 8 bytes only in segments that say so (GNU properties). */
+        /* Padding is 8 bytes only in segments with that alignment (GNU properties). */
         uint64_t align = p->p_align == 8 ? 8 : 4;
         for (uint64_t at = 0; p->p_filesz - at >= sizeof(Elf64_Nhdr);) {
             Elf64_Nhdr note;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * library.h: libraries that few subcommands need.  They are loaded then, so that `mvld run` starts without.
+ * library.h: libraries for few subcommands.  They are loaded on demand, so that `mvld run` starts
+ * without them.
  *
  *     #define FUNCTIONS(X) X(dwarf_begin_elf) X(dwarf_end)
  *     static LIBRARY(FUNCTIONS) libdw;
@@ -16,7 +17,7 @@
 #define LIBRARY_NAME(function) #function,
 /* A struct of pointers to functions, of the types that the library's header declares. */
 #define LIBRARY(functions) struct { functions(LIBRARY_MEMBER) }
-/* 0; or -1: the reason is on standard error.  The library stays. */
+/* 0; or -1 with the reason on standard error.  The library is not unloaded. */
 #define LIBRARY_OPEN(library, file, functions)                                                              \
     library_open(file, (const char *const[]){functions(LIBRARY_NAME)}, sizeof(library) / sizeof(void *), &(library))
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * lines.c: see lines.h.  Only on request: the tools' own readers are fuzzed, this
- * one is elfutils'.
+ * lines.c: see lines.h.  Used only on request, because this reader is elfutils', which is not
+ * fuzzed here.
  */
 #include "tools/common/lines.h"
 #include "tools/common/library.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * lines.h: from addresses to source lines, through the debug information in a file.
+ * lines.h: maps addresses to source lines, by a file's debug information.
  */
 #ifndef LINES_H
 #define LINES_H
@@ -9,10 +9,10 @@
 
 struct lines; /* opaque */
 
-/* NULL when the file has no debug information that can be read. */
+/* NULL if the file has no readable debug information. */
 struct lines *lines_open(const struct elf_file *);
 void lines_close(struct lines *);
-/* "file.c:12" in `to`, or "" when it is not known (or `lines` is NULL). */
+/* Writes "file.c:12", or "" if it is unknown (or `lines` is NULL). */
 void lines_find(struct lines *, uint64_t address, char *to, size_t size);
 
 #endif

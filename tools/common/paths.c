@@ -5,17 +5,13 @@
 #include "tools/common/paths.h"
 #include "tools/common/tools.h"
 
-#include "rimf/base/cache.h"
-#include "rimf/base/sys.h"
-#include "rimf/base/trusted.h"
-
 #include <errno.h>
 #include <glob.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-/* `relative` to the folder above that of this command, when it exists there. */
+/* `relative` to the folder above this command's, if it exists there. */
 static const char *beside(const char *relative)
 {
     char *self = realpath("/proc/self/exe", NULL), *slash, *path = NULL;
@@ -81,18 +77,4 @@ const char *path_pass_folders(void)
 const char *path_host_loader(void)
 {
     return access(MVLD_HOST_LOADER_DIVERTED, F_OK) ? MVLD_HOST_LOADER : MVLD_HOST_LOADER_DIVERTED;
-}
-
-size_t path_users_cache(char *to, size_t size, const char *what, const char **wrong)
-{
-    size_t length = cache_user_folder(to, size, getenv("XDG_CACHE_HOME"), getenv("HOME"), what), named;
-    const char *why;
-    struct stat st;
-    int error = length ? trusted_path(&rimf_sys_kernel, to, geteuid(), &st, &why, &named) : 0;
-
-    *wrong = NULL;
-    if (!error || error == -ENOENT)
-        return length;
-    *wrong = must_print("%s: nothing there is believed, because of %.*s: %s", to, (int)named, to, why);
-    return 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * paths.h: where the parts of mvld lie.  A command in a build folder takes what
- * was built beside it; an installed one what was installed.
+ * paths.h: paths of the parts of mvld.  A command in a build folder uses the built parts; an
+ * installed command the installed ones.
  */
 #ifndef PATHS_H
 #define PATHS_H
@@ -10,15 +10,15 @@
 
 const char *path_loader(void);      /* ld-mvld.so.1 */
 const char *path_library(void);     /* libmultiverse.so.1 */
-/* Where the loader looks for passes, colon-separated, the first one first. */
+/* The loader's folders of passes, colon-separated, in order. */
 const char *path_passes(void);
-/* In a build folder, the folders of the passes as MVLD_PASS_PATH wants them; else
- * NULL: the loader knows where they are installed. */
+/* In a build folder, the folders of the passes for MVLD_PASS_PATH; else NULL: the loader knows its
+ * installed passes. */
 const char *path_pass_folders(void);
 const char *path_host_loader(void); /* the real ld.so: the diverted one when it is there */
 
-/* This user's cache for WHAT.  Its length; or 0, and *wrong says why somebody else can change where it
- * leads, or is NULL: there is none. */
+/* This user's cache for WHAT.  Returns its length; or 0: *wrong says why somebody else can change
+ * its path, or is NULL: there is none. */
 size_t path_users_cache(char *to, size_t size, const char *what, const char **wrong);
 
 #endif

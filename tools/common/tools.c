@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * tools.c: messages, memory and JSON for the subcommands.
+ * tools.c: messages, memory, JSON and numbers of processes for the subcommands.
  */
 #include "tools/common/tools.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <ftw.h>
 #include <inttypes.h>
 #include <stdarg.h>
@@ -17,7 +18,7 @@ void complain(const char *subcommand, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    fflush(stdout); /* so that text and complaint keep their order in one log */
+    fflush(stdout); /* so that output and errors keep their order in one log */
     fprintf(stderr, "mvld %s: ", subcommand);
     vfprintf(stderr, format, args);
     fputc('\n', stderr);
@@ -75,6 +76,27 @@ char *must_print(const char *format, ...)
     return text;
 }
 
+char *read_file(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK), error = 0;
+    struct stat st;
+    char *text = NULL;
+
+    if (fd >= 0 && !fstat(fd, &st)) {
+        text = must_alloc((size_t)st.st_size + 1, 1);
+        if (read(fd, text, (size_t)st.st_size) != st.st_size)
+            error = EIO;
+    }
+    if (fd >= 0)
+        close(fd);
+    if (error) {
+        free(text);
+        text = NULL;
+        errno = error;
+    }
+    return text;
+}
+
 int make_folders(char *folder)
 {
     for (char *slash = strchr(folder + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
@@ -98,7 +120,7 @@ void remove_tree(const char *folder)
     nftw(folder, remove_entry, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
 }
 
-/* Length of the well-formed UTF-8 sequence at `s`, 0 when there is none. */
+/* Length of the valid UTF-8 sequence at `s`, or 0. */
 static unsigned utf8_length(const unsigned char *s)
 {
     unsigned n = *s < 0x80 ? 1 : *s >= 0xc2 && *s < 0xe0 ? 2 : (*s & 0xf0) == 0xe0 ? 3 : 0;
@@ -107,7 +129,7 @@ static unsigned utf8_length(const unsigned char *s)
     for (unsigned i = 1; i < n; i++)
         if ((s[i] & 0xc0) != 0x80)
             return 0;
-    /* Overlong forms, surrogates, and what lies above U+10FFFF. */
+    /* Overlong forms, surrogates, and code points above U+10FFFF. */
     if ((*s == 0xe0 && s[1] < 0xa0) || (*s == 0xed && s[1] >= 0xa0) ||
         (*s == 0xf0 && s[1] < 0x90) || (*s == 0xf4 && s[1] >= 0x90))
         return 0;

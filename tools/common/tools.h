@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * tools.h: what the subcommands of mvld share.
+ * tools.h: shared by the subcommands of mvld.
  */
 #ifndef TOOLS_H
 #define TOOLS_H
 
 #include <stdint.h>
 #include <stdio.h>
+#include <sys/types.h>
 
 /* Exit codes of every subcommand. */
 enum { TOOL_OK = 0, TOOL_FAILED = 1, TOOL_USAGE = 2 };
@@ -40,22 +41,25 @@ int tool_profile(int argc, char **argv);
 void complain(const char *subcommand, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* How far long work is: a line on standard error that the next one overwrites, or that stays when the text ends
- * in a newline; with NULL it goes.  Only on a terminal. */
+/* Shows the progress of long work: a line on standard error that the next one overwrites, unless it
+ * ends in a newline; NULL removes it.  Only on a terminal. */
 void progress(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* Memory that is there, or the end of the tool. */
+/* Allocates memory, or ends the tool. */
 void *must_alloc(size_t n, size_t size);
 void *must_grow(void *old, size_t n, size_t size);
 char *must_print(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* The folder of that path, and those above it, where they are not there.  0, or -1 with errno. */
+/* A text file, NUL-terminated, to be freed; or NULL with errno.  A link in its last component is not followed. */
+char *read_file(const char *path);
+
+/* Creates the folder of that path, and those above it.  0, or -1 with errno. */
 int make_folders(char *path);
 
-/* A folder and all that is in it, on its file system alone; links are not followed. */
+/* Removes a folder and its contents, on its file system only; links are not followed. */
 void remove_tree(const char *folder);
 
-/* A string of the file at hand, without what a terminal would obey. */
+/* Prints a string from a file, without control characters. */
 void print_name(FILE *, const char *);
 
 /* ---- JSON ------------------------------------------------------------------
@@ -63,7 +67,7 @@ void print_name(FILE *, const char *);
 struct json {
     FILE *to;
     unsigned depth;
-    int follows; /* something stands before, in this object or array */
+    int follows; /* an element precedes, in this object or array */
 };
 void json_begin(struct json *, const char *key, char bracket); /* '{' or '[' */
 void json_end(struct json *, char bracket);                    /* '}' or ']' */

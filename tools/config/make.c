@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * config/make.c: see config/make.h.  Files are read by the loader's own parser, and
- * refused where the loader would not believe them: what is made of them is believed.
+ * config/make.c: see config/make.h.  The loader's own parser reads the files.  A file that the
+ * loader would not trust is refused, because the output is trusted.
  */
 #include "tools/config/make.h"
 #include "tools/common/tools.h"
@@ -22,7 +22,7 @@
 
 extern char **environ;
 
-/* All of a file; NULL with errno. */
+/* Reads a whole file; NULL with errno. */
 static char *read_all(const char *path, size_t most, size_t *length)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -58,7 +58,7 @@ static int unreadable(struct config_made *m, const char *path, int error)
 
 /* ---- one file ----------------------------------------------------------------------- */
 
-/* Of an element of `match`, what the loader compares first; what is listed already is not listed again. */
+/* Adds the part of an element of `match` that the loader compares first, without duplicates. */
 static void list_element(struct config_made *m, struct ini_slice element)
 {
     char *text = must_alloc(element.length + 1, 1);
@@ -78,7 +78,7 @@ static void list_element(struct config_made *m, struct ini_slice element)
     free(text);
 }
 
-/* What the loader finds only when it takes a block: keys that come twice. */
+/* Checks what the loader finds only when it uses a block: duplicate keys. */
 static int check_blocks(struct config_made *m, struct arena *arena, const char *path,
                         const char *text, size_t length, const struct why *why)
 {
@@ -90,7 +90,7 @@ static int check_blocks(struct config_made *m, struct arena *arena, const char *
 
     ini_begin(&ini, text, length, 1);
     do {
-        ini_next(&ini, &item, &phrase); /* config_scan has seen that there is nothing wrong */
+        ini_next(&ini, &item, &phrase); /* config_scan found no errors */
         struct ini_slice element;
         if (item.kind == INI_SECTION)
             in_app = ini_is(item.name, "app");
@@ -126,7 +126,8 @@ static int check_file(struct config_made *m, const char *path, const char *text,
     return error ? -1 : 0;
 }
 
-/* Of a comment only the line stays, so that what follows keeps its number: every start reads it. */
+/* Removes the text of comments, which every start would read, but keeps their lines, so that line
+ * numbers stay. */
 static void without_comments(struct config_source *s, const char *path, const char *text,
                              size_t length)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * config/make.h: the one file that starts of programs read, made of the files that people
- * write (loader/config/files.c has its form).
+ * config/make.h: compiles the files that people write into the one that programs read when they
+ * start (loader/config/files.c has its form).
  */
 #ifndef CONFIG_MAKE_H
 #define CONFIG_MAKE_H
@@ -10,30 +10,30 @@
 
 struct config_source {
     char *path;
-    char *text; /* with the line before it that names it, as it goes into the made file */
+    char *text; /* preceded by the line that names it, as in the output */
     size_t length;
 };
 
 struct config_made {
-    char *folder; /* NULL: there is none (no HOME) */
-    char *path;   /* of what is made */
-    struct config_source *sources; /* in their order */
+    char *folder; /* NULL: none (no HOME) */
+    char *path;   /* of the output */
+    struct config_source *sources; /* in order */
     size_t n;
-    size_t blocks; /* [app] in all of them: with none, no file is made */
-    char *list;    /* the first line of what is made */
-    char why[512]; /* what is wrong with them, with file and line; or "" */
-    int hidden; /* that is that this user may not read them */
+    size_t blocks; /* number of [app] in all of them: with 0, there is no output */
+    char *list;    /* the first line of the output */
+    char why[512]; /* the error, with file and line; or "" */
+    int hidden; /* the error is that this user may not read them */
 };
 
-/* Reads and checks the files of the system, or those of the user who asks.  0; or -1 and `why`. */
+/* Reads and checks the files of the system, or those of this user.  0; or -1 and `why`. */
 int config_make(struct config_made *, int users);
 void config_made_free(struct config_made *);
-/* The files, one behind the other. */
+/* The output: the files, one after the other. */
 char *config_made_text(const struct config_made *, size_t *length);
-/* A sentence when starts do not read what the files say now, or NULL; freed by the caller. */
+/* Returns a sentence if config.cache is not up to date, or NULL; freed by the caller. */
 char *config_made_differs(const struct config_made *);
 
-/* Says so on standard error, of both places. */
+/* Prints that sentence on standard error, for both folders. */
 void config_remind(const char *subcommand);
 
 #endif

@@ -44,7 +44,7 @@ static void visit_file(const char *file, visitor *visit, void *cookie)
     if (fd < 0) {
         visit(cookie, file, NULL, strerror(errno));
     } else if (pass_map(&rimf_sys_kernel, fd, file, name, &object, &why)) {
-        /* The sentence names the file, as we do. */
+        /* Our sentence names the file already. */
         size_t n = strlen(file);
         int doubled = !strncmp(text, file, n) && !strncmp(text + n, ": ", 2);
         visit(cookie, file, NULL, doubled ? text + n + 2 : text);

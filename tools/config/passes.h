@@ -7,9 +7,8 @@
 
 #include "mvld/pass.h"
 
-/* Calls `visit` for each pass in the colon-separated folders, in the order in which
- * the loader looks: `pass` is NULL when the file is refused, for the reason `why`.
- * Returns how many there were. */
+/* Calls `visit` for each pass in the colon-separated folders, in the loader's order: `pass` is NULL
+ * if the file is refused, for the reason `why`.  Returns the number of files. */
 size_t passes_each(const char *folders,
                    void (*visit)(void *cookie, const char *file, const struct mvld_pass *pass,
                                  const char *why),

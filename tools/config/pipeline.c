@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * pipeline.c: `mvld pipeline`: what would run in a program, and why.
+ * pipeline.c: `mvld pipeline`: prints the passes that would run in a program, and why.
  */
 #include "loader/config/options.h"
 #include "tools/analyze/analyze.h"
@@ -36,7 +36,7 @@ static void print_line(void *cookie, const char *text)
     putchar('\n');
 }
 
-/* How the program comes to its loader, as comments. */
+/* Prints how the program gets its loader, as comments. */
 static void print_way(const struct program *p, int planned)
 {
     const char *objection = program_objection(p);
@@ -54,7 +54,7 @@ static void print_way(const struct program *p, int planned)
 
 /* ---- settings that name a symbol (MVLD_OPTION_SYMBOL) --------------------------------------- */
 
-/* 0: no symbol of the file is called so; 1: one may be. */
+/* 0: the file has no symbol of this name; 1: it may have one. */
 static int may_define(const char *path, const char *symbol)
 {
     struct elf_file f;
@@ -63,7 +63,7 @@ static int may_define(const char *path, const char *symbol)
 
     if (!elf_file_open(&f, path) && f.strtab && (names = malloc(f.strtab_size)) &&
         !elf_read(&f, f.strtab, names, f.strtab_size))
-        may = memmem(names, f.strtab_size, symbol, strlen(symbol) + 1) != NULL; /* names may share their ends */
+        may = memmem(names, f.strtab_size, symbol, strlen(symbol) + 1) != NULL; /* names may share suffixes */
     free(names);
     elf_file_close(&f);
     return may;
@@ -77,7 +77,7 @@ static int matches(const struct mvld_setting *s, const struct paths *objects)
     return 0;
 }
 
-/* The program, what it is linked with, and what passes bring. */
+/* Lists the program, its libraries, and the passes' libraries. */
 static int list_objects(struct paths *to, const struct program *p, const struct pipeline *plan)
 {
     if (paths_of_program(to, p->path))
@@ -88,7 +88,7 @@ static int list_objects(struct paths *to, const struct program *p, const struct 
     return 0;
 }
 
-/* What is known before the program starts: a dlopen may bring more. */
+/* Lists options that match nothing at the start; a dlopen may add objects. */
 static void print_unmatched(const struct program *p, const struct pipeline *plan)
 {
     struct paths objects = {0};

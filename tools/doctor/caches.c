@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * doctor/caches.c: where analyses, snapshots and the record of the CPU lie (rimf/base/cache.h has the
- * rules), and what there keeps a start from taking them.
+ * doctor/caches.c: reports folders of analyses, snapshots and the CPU's record (rimf/base/cache.h
+ * has the rules), and what keeps a start from using them.
  */
 #include "tools/cache/items.h"
 #include "tools/doctor/doctor.h"
@@ -24,15 +24,15 @@
 #include <unistd.h>
 
 struct kept {
-    unsigned n, refused; /* entries of a folder, and those that no start takes */
-    unsigned gone; /* analyses of files that are not there any more */
+    unsigned n, refused; /* entries of a folder, and those that no start uses */
+    unsigned gone; /* analyses of missing files */
     unsigned states[CACHE_DAMAGED + 1]; /* snapshots */
-    char *left_over; /* by a build that was killed, to be freed; or NULL */
+    char *left_over; /* rest of a killed build, to be freed; or NULL */
     const char *stays; /* why the next build does not remove it, or NULL */
-    unsigned behind; /* of the user's, at other distances than root's for the same starts */
+    unsigned behind; /* of the user's: those with other distances than root's for the same starts */
 };
 
-/* A start tries root's first, and lies as that wants it. */
+/* A start tries root's first, and uses its distances. */
 static int is_behind(const struct manifest *users, const char *name)
 {
     char *folder = must_print(MANIFEST_SYSTEM_FOLDER "/%s", name);
@@ -47,7 +47,7 @@ static int is_behind(const struct manifest *users, const char *name)
     return behind;
 }
 
-/* Each that no start takes, or that is stale, by its program. */
+/* Reports each that no start uses, or that is stale, by program. */
 static void report_image(struct report *r, const struct cached *c)
 {
     char *remedy = cached_remedy(c);
@@ -62,7 +62,7 @@ static void count_image(struct report *r, const char *path, const char *name, st
     char *folder = must_print("%s/%s", path, name);
     struct cached c;
 
-    cached_open(&c, folder, 0, 0);
+    cached_open(&c, folder, 0);
     kept->states[c.state]++;
     if (c.state != CACHE_GOOD)
         report_image(r, &c);
@@ -92,7 +92,7 @@ static void count_analyses(const char *path, struct kept *kept)
     cache_items_free(&items);
 }
 
-/* Nobody writes there now. */
+/* Nobody writes to it now. */
 static void count_left_over(const char *path, struct kept *kept)
 {
     int lock = cache_lock_of(path);
@@ -102,8 +102,7 @@ static void count_left_over(const char *path, struct kept *kept)
         close(lock);
 }
 
-/* Files on which a start decides by their owner and mode; and those that a start would take, where
- * they are snapshots, by what they say. */
+/* Counts files, which a start judges by owner and mode; and the usable snapshots by their contents. */
 static int count(struct report *r, const char *path, struct kept *kept, int images)
 {
     DIR *folder = opendir(path);
@@ -129,7 +128,7 @@ static int count(struct report *r, const char *path, struct kept *kept, int imag
     return 0;
 }
 
-/* Of the folder, or of that in which it would be made. */
+/* For the folder, or the one in which it would be created. */
 static int is_noexec(const char *path)
 {
     char *at = must_print("%s", path), *slash;
@@ -168,7 +167,7 @@ static void report_states(struct report *r, const char *name, const char *path, 
         report_finding(r, name, FINDING_OK, NULL, "%s: %u", path, kept->n);
 }
 
-/* `code`: what lies there are snapshots, which are mapped to be run. */
+/* `code`: the entries are snapshots, which are mapped executable. */
 static void report_cache(struct report *r, const char *name, const char *path, int code)
 {
     struct kept kept = {0};
@@ -205,7 +204,7 @@ static void report_users(struct report *r, const char *name, const char *what, i
         report_finding(r, name, FINDING_ABSENT, "set HOME or XDG_CACHE_HOME", "no folder");
 }
 
-/* In a virtual machine, what the CPU answered when it was written. */
+/* In a virtual machine: the CPU's recorded answers. */
 static void report_record(struct report *r, const char *name, const char *path)
 {
     struct cpu_record record;
@@ -244,8 +243,6 @@ void doctor_caches(struct report *r)
     report_users(r, "analyses of user", "analysis", 0);
     report_cache(r, "snapshots", MANIFEST_SYSTEM_FOLDER, 1);
     report_users(r, "snapshots of user", "snapshots", 1);
-    report_cache(r, "ready code", OVERLAY_SYSTEM_FOLDER, 1);
-    report_users(r, "ready code of user", OVERLAY_FOLDER, 1);
     report_record(r, "CPU", CPU_SYSTEM_FILE);
     if (path_users_cache(path, sizeof path, CPU_FILE, &wrong))
         report_record(r, "CPU of user", path);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * doctor.c: `mvld doctor`: what this machine and kernel allow, what is wrong, and how a program starts.
+ * doctor.c: `mvld doctor`: reports what this machine and kernel allow, problems, and how a program
+ * starts.
  *
- * Nothing is guessed from version numbers where it can be tried: a method of
- * patching is tried on a real page of code, in a child that may die of it.
+ * Whatever can be tried is not derived from version numbers: a method of patching is tried on a
+ * real page of code, in a child that may die of it.
  */
 #include "tools/doctor/doctor.h"
 #include "tools/common/paths.h"
@@ -34,7 +35,7 @@ static const char usage[] =
     "mvld from doing something that it should.\n"
     "Exit code: 0, 1 when there is a `!!' or a PROGRAM is not found, 2 for wrong usage.\n";
 
-#define MOST_LINES 15u /* of the brief report */
+#define MOST_LINES 15u /* lines of the brief report */
 
 static const char *const marks[] = {"ok", "-", "!!"};
 
@@ -92,8 +93,8 @@ void report_finding(struct report *r, const char *name, enum finding_state state
     free(text);
 }
 
-/* Those of one state, from the first one on; what is absent only where something can be done.  How many were
- * not shown. */
+/* Shows findings of one state, from the first one on; absent ones only if something can be done.
+ * Returns the number of those not shown. */
 static unsigned show(const struct report *r, enum finding_state state, size_t first, unsigned *lines)
 {
     unsigned more = 0;
@@ -133,7 +134,7 @@ void report_brief(const struct report *r)
     puts("; `mvld doctor --all' lists them");
 }
 
-/* Of this machine and this mvld. */
+/* Examines this machine and this mvld. */
 static void examine(struct report *r, const char *host, const char *passes)
 {
     doctor_patching(r);

@@ -8,8 +8,8 @@
 #include "tools/common/tools.h"
 
 enum finding_state {
-    FINDING_OK,      /* it is there */
-    FINDING_ABSENT,  /* it is not, and mvld works without it */
+    FINDING_OK,      /* available */
+    FINDING_ABSENT,  /* not available, but mvld works without it */
     FINDING_PROBLEM  /* mvld cannot do something that it should */
 };
 
@@ -20,40 +20,41 @@ struct finding {
 
 struct report {
     struct json *json; /* NULL: text */
-    int brief;         /* findings are kept, and shown in the end (report_brief) */
+    int brief;         /* findings are collected, and shown at the end (report_brief) */
     const char *heading;
     struct finding *kept;
-    size_t n, n_machine; /* the first ones are about the machine, not about what mvld has here */
+    size_t n, n_machine; /* n_machine: the first ones are about the machine, the others about mvld's
+                          * files */
     unsigned problems;
 };
 
-/* Findings stand under a heading; `remedy` says how to get what is missing, or
- * is NULL. */
+/* Adds a heading for findings; `remedy` says how to get what is missing, or is NULL. */
 void report_heading(struct report *, const char *title);
 void report_finding(struct report *, const char *name, enum finding_state, const char *remedy,
                     const char *format, ...) __attribute__((format(printf, 5, 6)));
 
-/* What is wrong, what of mvld's own may be mended, and how many findings there are: fifteen lines at most. */
+/* Shows problems, repairable files of mvld, and the number of findings: fifteen lines at most. */
 void report_brief(const struct report *);
 
 void doctor_patching(struct report *);
 void doctor_processor(struct report *);
 void doctor_memory(struct report *);
 void doctor_host_loader(struct report *, const char *path);
-/* Whether this mvld knows the places in the host loader's code. */
+/* Whether this mvld was built for the host loader's code. */
 void doctor_built_beside(struct report *, const char *path);
 void doctor_configuration(struct report *);
 void doctor_caches(struct report *);
 void doctor_programs(struct report *);
-/* Of one program, found as a shell finds it.  TOOL_OK; or TOOL_FAILED: it is not found, which is said. */
+/* Reports one program, found as a shell finds it.  TOOL_OK; or TOOL_FAILED and a message: it is not
+ * found. */
 int doctor_program(struct report *, const char *name);
 void doctor_passes(struct report *, const char *folders);
 void doctor_compiler(struct report *);
 
-/* doctor/hugepages.c: NULL, a process gets such pages here; else why not (static). */
+/* doctor/hugepages.c: NULL: a process gets such pages here; else why not (static). */
 const char *hugepages_try_pool(void);
 const char *hugepages_try_thp(void);
-/* Of a file in this folder, shared by all processes. */
+/* The same for a file in this folder, shared by all processes. */
 const char *hugepages_try_folder(const char *folder);
 
 /* The first line of a file of /proc or /sys, without its newline.  0, or -1. */

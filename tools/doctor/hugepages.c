@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * doctor/hugepages.c: does a process get huge pages here?  As rimf/moved/pages.c takes them.
+ * doctor/hugepages.c: tries whether a process gets huge pages, by the methods of
+ * rimf/moved/pages.c.
  */
 #include "tools/doctor/doctor.h"
 
@@ -21,7 +22,7 @@
 #define MADV_COLLAPSE 25
 #endif
 
-/* 2 MiB of address space on 2 MiB, inside of *room, twice as large. */
+/* 2 MiB of aligned addresses inside *room, which is twice as large. */
 static char *reserve(char **room)
 {
     *room = mmap(NULL, 2 * HUGE, PROT_READ | PROT_WRITE,
@@ -59,7 +60,7 @@ const char *hugepages_try_pool(void)
     return why;
 }
 
-/* KB of huge pages around `address`, as the kernel says: of memory, or of a file. */
+/* KB of huge pages at `address` by the kernel's count, in memory or in a file. */
 static long huge_at(const char *address, int of_file)
 {
     FILE *f = fopen("/proc/self/smaps", "r");
@@ -102,7 +103,7 @@ const char *hugepages_try_thp(void)
     return why;
 }
 
-/* As rimf/moved/pages_file.c does it with a snapshot, that rimf/store/write_moved.c wrote. */
+/* As rimf/moved/pages_file.c does with a snapshot of rimf/store/write_moved.c. */
 static const char *try_mapped(int fd, char *bytes, char *place)
 {
     memset(bytes, 0xcc, HUGE);

@@ -22,10 +22,10 @@
 /* ---- pools ---------------------------------------------------------------------- */
 
 #define POOLS "/sys/kernel/mm/hugepages"
-#define MOVED "hugepages-2048kB" /* the size that moved code lies in */
+#define MOVED "hugepages-2048kB" /* the page size of moved code */
 #define MORE_MOVED "echo 64 > " POOLS "/" MOVED "/nr_hugepages"
 
-/* -1 where the kernel does not say. */
+/* -1 if the kernel does not tell. */
 static long read_number(const char *pool, const char *file)
 {
     char line[32];
@@ -74,9 +74,9 @@ static void report_pools(struct report *r)
 
 /* ---- mounts ----------------------------------------------------------------------- */
 
-/* libhugetlbfs knows where hugetlbfs is mounted, which sizes a program can have of it, and
- * skips mounts that this user cannot write.  It is loaded when it is asked: its constructor
- * reads half of /proc, and `mvld run` is to start programs. */
+/* libhugetlbfs knows the mounts of hugetlbfs and the sizes that a program can have, and skips
+ * mounts that this user cannot write to.  It is loaded on demand: its constructor reads half of
+ * /proc. */
 #ifdef MVLD_HUGETLBFS
 
 #define SIZES 16
@@ -101,7 +101,7 @@ static void report_hugetlbfs(struct report *r)
     void *library;
     int n;
 
-    setenv("HUGETLB_VERBOSE", "0", 0); /* what it would print, the lines here say */
+    setenv("HUGETLB_VERBOSE", "0", 0); /* our lines replace its output */
     library = dlopen("libhugetlbfs.so.0", RTLD_NOW);
     *(void **)&get_sizes = library ? dlsym(library, "gethugepagesizes") : NULL;
     *(void **)&find_path = library ? dlsym(library, "hugetlbfs_find_path_for_size") : NULL;
@@ -182,7 +182,7 @@ static void report_thp(struct report *r, const char *name, const char *file)
     free(path);
 }
 
-/* What joins small pages in the background, where a program asked for large ones. */
+/* Reports khugepaged, which joins small pages in the background if a program asked for large ones. */
 static void report_khugepaged(struct report *r)
 {
     char pages[32], pause[32];
@@ -207,7 +207,7 @@ static void report_policy(struct report *r, const char *name, const char *why, c
         report_finding(r, name, FINDING_OK, NULL, "tried: moved code gets such pages");
 }
 
-/* Where this user's snapshots go. */
+/* Reports the folder of this user's snapshots. */
 static void report_snapshots(struct report *r)
 {
     char folder[4096] = MANIFEST_SYSTEM_FOLDER;

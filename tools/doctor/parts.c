@@ -34,7 +34,7 @@ static const struct elf_symbol *find_function(const struct elf_file *f, const ch
     return NULL;
 }
 
-/* The sentence in which a libc names itself. */
+/* The version sentence of a libc. */
 static void report_version(struct report *r, const struct elf_file *f)
 {
     static const char *const marks[] = {" release version ", "musl libc"};
@@ -54,8 +54,8 @@ static void report_version(struct report *r, const struct elf_file *f)
     report_finding(r, "version", FINDING_ABSENT, NULL, "it does not say");
 }
 
-/* Room for `jmp rel32` where _dl_debug_state does nothing: `ret`, or
- * `endbr64; ret`, and padding up to 5 bytes. */
+/* Whether _dl_debug_state has space for `jmp rel32`: `ret`, or `endbr64; ret`, and padding up to 5
+ * bytes. */
 static int hookable(const uint8_t *b)
 {
     static const uint8_t endbr64[4] = {0xf3, 0x0f, 0x1e, 0xfa};
@@ -138,7 +138,7 @@ void doctor_host_loader(struct report *r, const char *path)
     elf_file_close(&f);
 }
 
-/* An update of glibc brings another one. */
+/* An update of glibc changes it. */
 void doctor_built_beside(struct report *r, const char *path)
 {
     struct program p = {0};
@@ -155,7 +155,7 @@ void doctor_built_beside(struct report *r, const char *path)
 
 /* ---- configuration ------------------------------------------------------------------ */
 
-/* The files that people write, what was made of them, and whether the loader would believe that. */
+/* Reports the files that people write, the compiled one, and whether the loader would trust it. */
 static void report_place(struct report *r, const char *name, int users)
 {
     const char *remedy = users ? "mvld config --user" : "mvld config", *why;
@@ -183,7 +183,7 @@ static void report_place(struct report *r, const char *name, int users)
     config_made_free(&m);
 }
 
-/* As the loader reads them, for a program that nothing can match but `*'. */
+/* Reads them like the loader, for a program that only `*' matches. */
 static void report_syntax(struct report *r)
 {
     struct rimf_log log = {.sys = &rimf_sys_kernel, .fd = -1};

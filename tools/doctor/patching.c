@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * doctor/patching.c: may a process change its own code, and how?
+ * doctor/patching.c: whether a process may change its own code, and by which method.
  *
  * Each method is tried in a child, on a page of code that is mapped privately
  * from this command's file, as code of every object is: SELinux and others look
@@ -33,7 +33,7 @@ static const unsigned char answer[] = {
     0xc3,                         /* ret */
 };
 
-/* What a child has to tell. */
+/* A child's result. */
 struct outcome {
     const char *step; /* a literal: the same address in parent and child */
     int error;
@@ -63,7 +63,7 @@ static int write_mprotect(unsigned char *page, struct outcome *o)
     return 0;
 }
 
-/* Prepared aside, moved over the old page. */
+/* Prepared in other memory, and moved over the page. */
 static int write_remap(unsigned char *page, struct outcome *o)
 {
     unsigned char *aside =
@@ -111,7 +111,7 @@ static void child(const struct method *m, int mdwe, struct outcome *o)
     _exit(0);
 }
 
-/* The child's outcome; a signal that killed it counts as "error", too. */
+/* The child's outcome; a signal that killed it also counts as an error. */
 static struct outcome try_method(const struct method *m, int mdwe)
 {
     struct outcome *shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE,

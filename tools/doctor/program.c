@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * doctor/program.c: one program: whether it starts under mvld, with which passes, and whether there is the
- * snapshot that its next start looks for.
+ * doctor/program.c: reports whether one program starts under mvld, with which passes, and whether
+ * the snapshot of its next start exists.
  */
 #include "loader/manager/private.h"
 #include "rimf/base/hash.h"
@@ -18,7 +18,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* One for each way in which it is enabled.  Their number. */
+/* One finding for each method by which it is enabled.  Returns their number. */
 static size_t report_ways(struct report *r, const struct program *p, const struct changes *rows)
 {
     size_t n = 0;
@@ -73,20 +73,20 @@ static void report_plan(struct report *r, const struct pipeline *plan, const cha
     free(list);
 }
 
-/* 1: it is there, and `c` is to be closed. */
+/* Returns 1 if it exists; then close `c`. */
 static int open_in(struct cached *c, char **path, const char *folder, const char *key)
 {
     *path = must_print("%s/%s", folder, key);
     if (!access(*path, F_OK)) {
-        cached_open(c, *path, 0, 0);
+        cached_open(c, *path, 0);
         return 1;
     }
     free(*path);
     return 0;
 }
 
-/* The one that a start looks for is called after the program and the plan (loader/store/folder.c); root's comes
- * first. */
+/* The snapshot of the next start is named after the program and the plan (loader/store/folder.c);
+ * root's comes first. */
 static void report_snapshot(struct report *r, const struct program *p, const struct pipeline *plan, const char *remedy)
 {
     size_t n = pipeline_in_snapshot(plan);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * doctor/programs.c: the programs that are enabled or changed, and whether they start under mvld.
+ * doctor/programs.c: reports the enabled or changed programs, and whether they start under mvld.
  */
 #include "tools/doctor/doctor.h"
 #include "tools/enable/enable.h"

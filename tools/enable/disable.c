@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * enable/disable.c: `mvld disable` takes back what the record of changes has of a program, and removes its
+ * enable/disable.c: `mvld disable`: reverts all recorded changes of a program, and removes its
  * snapshots.
  */
-#include "tools/cache/items.h"
-#include "tools/common/paths.h"
+#include "tools/changes/cached.h"
 #include "tools/common/tools.h"
 #include "tools/enable/enable.h"
 #include "tools/run/program.h"
@@ -26,40 +25,6 @@ static const char disable_usage[] =
     "\n"
     "Exit code: 0; 1 when something could not be taken back; 2 for wrong usage.\n";
 
-/* ---- snapshots of a program ------------------------------------------------------------ */
-
-static void remove_in(const char *folder, const char *program)
-{
-    int lock = cache_lock_of(folder);
-    struct cache_items items = {0};
-    const char *why;
-
-    cache_items_add(&items, folder);
-    for (size_t i = 0; lock >= 0 && i < items.n; i++) {
-        struct cached c;
-        if (items.at[i].kind != CACHE_SNAPSHOT)
-            continue;
-        cached_open(&c, items.at[i].path, 0, 0);
-        int is_its = c.file.map && !strcmp(c.file.view.names + c.file.view.objects[0].name, program);
-        cached_close(&c);
-        if (is_its)
-            cache_item_remove(&items.at[i], &why);
-    }
-    cache_items_free(&items);
-    if (lock >= 0)
-        close(lock);
-}
-
-static void remove_snapshots(const char *program)
-{
-    char own[4096];
-    const char *wrong;
-    if (!geteuid())
-        remove_in(MANIFEST_SYSTEM_FOLDER, program);
-    if (path_users_cache(own, sizeof own, "snapshots", &wrong))
-        remove_in(own, program);
-}
-
 /* ---- disable ------------------------------------------------------------------------- */
 
 static int take_back(const char *record, const struct change *c)
@@ -70,7 +35,7 @@ static int take_back(const char *record, const struct change *c)
     return why ? TOOL_FAILED : TOOL_OK;
 }
 
-/* With NULL all; how many rows there were. */
+/* With NULL for all programs; returns the number of rows. */
 static size_t disable(const char *record, const struct changes *rows, const char *program, int *status)
 {
     size_t n = 0;
@@ -80,7 +45,7 @@ static size_t disable(const char *record, const struct changes *rows, const char
         if (program && strcmp(change_program(c), program))
             continue;
         n++;
-        remove_snapshots(change_program(c));
+        cached_snapshots_remove("", change_program(c));
         *status |= take_back(record, c);
         if (way && way->enter)
             unit_reload();
@@ -88,7 +53,7 @@ static size_t disable(const char *record, const struct changes *rows, const char
     return n;
 }
 
-/* Of one that is gone only its rows tell. */
+/* For a missing program only its rows tell. */
 static const char *recorded_program(const struct changes *rows, const char *name, const char *found)
 {
     for (size_t i = 0; i < rows->n; i++) {
@@ -153,14 +118,8 @@ int tool_disable(int argc, char **argv)
     if (rows.n)
         status |= enable_make_config();
     if (all && !status) { /* and nothing is left in /var */
-        const char *wrong;
-        char own[4096] = "";
-        if (!geteuid())
-            remove_tree("/var/cache/mvld");
-        else if (path_users_cache(own, sizeof own, "", &wrong))
-            remove_tree(own);
-        *strrchr(record, '/') = 0;
-        remove_tree(record);
+        cached_remove_all("");
+        changes_end(record);
     }
     if (lock >= 0)
         close(lock);

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
- * enable/enable.c: `mvld enable`: a program starts under mvld from now on, from a snapshot.
+ * enable/enable.c: `mvld enable`: makes a program start under mvld, from a snapshot.
  *
- * The steps are those that a user would take one by one, each recorded before it is done:
+ * A user could take the same steps; each is recorded before it is done:
  *
  *     a file for the program in apps.d, and `mvld config`
  *     a way in which it is started under mvld (ways.c)
  *     `mvld analyze` of the program, as it is now, and its libraries
  *     `mvld build`, whose snapshot the next start maps
  *
- * When one fails, those before it are taken back.  Where a step was done before it is done again: so
- * `enable` also renews what an upgrade has left behind.
+ * If one fails, the earlier ones are reverted.  A step that was done before is done again: so
+ * `enable` also renews what an upgrade has invalidated.
  */
 #include "tools/cache/items.h"
 #include "tools/changes/made.h"
@@ -57,7 +57,7 @@ struct wish {
 
 /* ---- configuration -------------------------------------------------------------------- */
 
-/* The program's file in apps.d, by its name; folders on the way are made. */
+/* The program's file in apps.d; creates missing folders. */
 static char *config_file(const char *program)
 {
     char *folder = enable_config_folder(), *path = NULL;
@@ -75,10 +75,10 @@ static char *config_file(const char *program)
     return path;
 }
 
-/* What was enabled before, and what this `enable` has changed. */
+/* The earlier state, and what this `enable` has changed. */
 struct state {
     struct changes before;
-    char *config, *old; /* the file in apps.d; its text, where this replaced one */
+    char *config, *old; /* the file in apps.d; its text, if this replaced one */
 };
 
 static const struct change *row_of_config(const struct state *s, const char *program)
@@ -89,21 +89,7 @@ static const struct change *row_of_config(const struct state *s, const char *pro
     return c;
 }
 
-static char *read_file(const char *path)
-{
-    FILE *file = fopen(path, "re");
-    char *text = NULL;
-    size_t size = 0;
-    if (file && getdelim(&text, &size, 0, file) < 0) {
-        free(text);
-        text = NULL;
-    }
-    if (file)
-        fclose(file);
-    return text;
-}
-
-/* Where nothing is said of passes, those that were configured stay, and what a user has edited.  0; or -1: said. */
+/* Without --pass the configured passes stay, and so do a user's edits.  0; or -1 after a message. */
 static int configure(const struct wish *w, const char *program, struct state *s)
 {
     const char *why = NULL;
@@ -126,7 +112,7 @@ static int configure(const struct wish *w, const char *program, struct state *s)
 
 /* ---- ways ------------------------------------------------------------------------------- */
 
-/* Takes back what has been done since; other passes are those of before. */
+/* Reverts what has been done since; restores the earlier passes. */
 static void undo_since(const struct target *t, const struct state *s)
 {
     char *record = changes_path("");
@@ -149,7 +135,7 @@ static void undo_since(const struct target *t, const struct state *s)
     free(record);
 }
 
-/* 0 when the program starts so from now on, and its snapshot is built. */
+/* 0 if the program now starts by this method, and its snapshot is built. */
 static int arrange(const struct wish *w, const struct target *t, const struct way *way, const char *place)
 {
     if (way_arrange(way, t, place, w->force))
@@ -164,6 +150,8 @@ static int arrange(const struct wish *w, const struct target *t, const struct wa
         return -1;
     printf("%s starts under mvld by %s%s%s; `mvld disable %s' takes it back\n", t->program, way->name,
            way->text ? " " : "", way->text ? place : "", t->program);
+    if (way == ways)
+        puts("  it takes each start some 2 ms, which --by set-interp does not: that changes the program's file");
     if (way->enter) {
         char *unit = unit_of(place);
         printf("  from its next start: systemctl restart %s\n", unit);
@@ -172,7 +160,7 @@ static int arrange(const struct wish *w, const struct target *t, const struct wa
     return 0;
 }
 
-/* In the ways of before.  *n: so many. */
+/* By the earlier methods.  *n: their number. */
 static int arrange_again(const struct wish *w, const struct target *t, const struct state *s, int *n)
 {
     int failed = 0;
@@ -187,16 +175,19 @@ static int arrange_again(const struct wish *w, const struct target *t, const str
     return failed;
 }
 
-/* The way that was asked for, or the first one that the program can have. */
+/* By the requested method, or the first possible one. */
 static int arrange_new(const struct wish *w, const struct target *t)
 {
-    const char *by = w->by ? w->by : w->unit ? "unit" : NULL, *why = NULL;
+    const char *by = w->by ? w->by : w->unit ? "unit" : NULL, *why = NULL, *no_wrapper = NULL;
     for (const struct way *way = ways; way->name; way++) {
         char *place = by && strcmp(by, way->name) ? NULL : way->place(t, &why);
         int failed = place ? arrange(w, t, way, place) : -1;
         free(place);
+        if (place && failed && no_wrapper)
+            complain("enable", "%s: no wrapper either: %s", t->program, no_wrapper);
         if (place)
             return failed;
+        no_wrapper = way == ways && !by ? why : no_wrapper;
     }
     complain("enable", "%s: %s", t->program, why);
     return -1;
@@ -231,7 +222,7 @@ static const char *objection(const char *program, int force)
     return why || force ? why : loader_untrusted(path_loader(), program);
 }
 
-/* With the lock. */
+/* Called with the lock held. */
 static int enable_target(const struct wish *w, const struct target *t)
 {
     char *record = changes_path("");
@@ -281,7 +272,7 @@ static int enable(const struct wish *w, const char *name)
     return status;
 }
 
-/* A program that is disabled meanwhile is left alone: the record is asked again for each. */
+/* A program that is disabled meanwhile is skipped: the record is read again for each. */
 static int enable_stale(const struct wish *w)
 {
     char *record = changes_path("");
@@ -307,6 +298,18 @@ static int is_way(const char *name)
     return way->name != NULL;
 }
 
+/* The error in the options, or NULL. */
+static const char *find_contradiction(const struct wish *w, int stale, int programs)
+{
+    if (w->by && !is_way(w->by))
+        return must_print("--by %s: it is wrapper, unit or set-interp", w->by);
+    if (stale && (programs || w->by || w->unit || w->passes))
+        return "--stale stands alone";
+    if (w->unit && w->by && strcmp(w->by, "unit"))
+        return must_print("--unit excludes --by %s", w->by);
+    return w->unit && programs > 1 ? "--unit is for one program" : NULL;
+}
+
 int tool_enable(int argc, char **argv)
 {
     static const struct option options[] = {{"by", required_argument, NULL, 'b'},
@@ -330,23 +333,25 @@ int tool_enable(int argc, char **argv)
         default: return TOOL_USAGE;
         }
     }
-    if (stale == (optind < argc) || (w.by && !is_way(w.by)) || (stale && (w.by || w.unit || w.passes)) ||
-        (w.unit && (argc - optind != 1 || (w.by && strcmp(w.by, "unit"))))) {
+    const char *wrong = find_contradiction(&w, stale, argc - optind);
+    if (wrong)
+        complain("enable", "%s", wrong);
+    else if (!stale && optind == argc)
         fputs(usage, stderr);
+    if (wrong || (!stale && optind == argc))
         return TOOL_USAGE;
-    }
     if (path_pass_folders()) {
         complain("enable", "this mvld is not installed, and its passes would not be found: ./dev install");
         return TOOL_FAILED;
     }
-    if (!geteuid()) /* a cache of root's own would serve root alone */
+    if (!geteuid()) /* a cache of root's own would serve only root */
         unsetenv("XDG_CACHE_HOME");
     int64_t start = time(NULL);
     if (stale)
         status = enable_stale(&w);
     for (int i = optind; i < argc; i++)
         status |= enable(&w, argv[i]);
-    if (cache_keep_within("enable", cache_bound("enable"), start)) /* not what was made just now */
+    if (cache_keep_within("enable", cache_bound("enable"), start)) /* keeps what was made just now */
         status = TOOL_FAILED;
     return status;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * enable.h: what `mvld enable`, `disable` and `status` share, and `mvld doctor` asks.
+ * enable.h: shared by `mvld enable`, `disable`, `status` and `doctor`.
  */
 #ifndef ENABLE_H
 #define ENABLE_H
@@ -14,33 +14,35 @@
 
 struct target {
     char *program; /* the program's file, no link */
-    char *called;  /* the path by which it was found */
+    char *called;  /* the path where it was found */
     const char *unit; /* of --unit, or NULL */
 };
 
-/* A way makes one change, which has a row in the record.  To take it back is the record's matter. */
+/* A method makes one change, with a row in the record, by which it is reverted. */
 struct way {
-    const char *name; /* as --by has it */
+    const char *name; /* its name for --by */
     const char *kind; /* of its row */
-    /* Of which file it makes or changes, to be freed; NULL and *why: the program cannot be started so. */
+    /* The file that it makes or changes, to be freed; NULL and *why: impossible for this program. */
     char *(*place)(const struct target *, const char **why);
-    /* What the file holds that is made, to be freed, and its mode; NULL: the program's own file is changed. */
+    /* The content of the made file, to be freed, and its mode; NULL: the program's own file is
+     * changed. */
     char *(*text)(const struct target *);
     unsigned mode;
-    /* NULL, or: this process becomes one in which programs start as they do by this way.  0, or -1 with errno. */
+    /* NULL, or makes this process one in which programs start as by this method.  0, or -1 with
+     * errno. */
     int (*enter)(void);
 };
 
-extern const struct way ways[]; /* the preferred first; a name of NULL ends them */
+extern const struct way ways[]; /* in order of preference; a name of NULL ends them */
 
-/* The way of which this is the row; NULL: it is of another file that was made. */
+/* The method of this row; NULL: it is of another made file. */
 const struct way *way_of(const struct change *);
 
-/* With the lock: makes the change at `place`.  0, or -1: said. */
+/* With the lock held: makes the change at `place`.  0, or -1 after a message. */
 int way_arrange(const struct way *, const struct target *, const char *place, int force);
 
-/* Why the program does not start under mvld by this change, and the command that mends it, both to be freed; or
- * NULL.  Nothing is started. */
+/* Why the program does not start under mvld by this change, and the command that repairs it, both
+ * to be freed; or NULL.  Starts nothing. */
 char *way_trouble(const struct change *, char **remedy);
 
 /* ---- unit.c --------------------------------------------------------------------------------- */
@@ -48,39 +50,39 @@ char *way_trouble(const struct change *, char **remedy);
 char *unit_place(const struct target *, const char **why);
 char *unit_text(const struct target *);
 int unit_enter(void);
-/* The unit of which this is the drop-in, to be freed. */
+/* The unit of this drop-in, to be freed. */
 char *unit_of(const char *place);
-/* Tells systemd, where it runs, that a drop-in came or went. */
+/* Tells systemd, if it runs, that drop-ins have changed. */
 void unit_reload(void);
 
 /* ---- disable.c ------------------------------------------------------------------------------ */
 
-/* The program, as the record calls it, of a name that a user gives; to be freed. */
+/* The recorded program for a name that a user gives; to be freed. */
 char *enable_program(const struct changes *, const char *name);
 
 /* ---- status.c ------------------------------------------------------------------------------- */
 
-/* Whether the program was enabled and is there, and does not start from a snapshot that fits. */
+/* Whether the program is enabled and exists, but does not start from a snapshot that fits. */
 int enable_is_stale(const char *program);
 
 /* ---- steps.c -------------------------------------------------------------------------------- */
 
-/* With the lock: `path` holds this text from now on, and the record says for which program; where another text of
- * ours is there, it goes.  NULL, or what went wrong. */
+/* With the lock held: writes this text to `path`, and records it for the program; replaces another
+ * text of ours.  NULL, or the error. */
 const char *enable_make_file(const char *kind, const char *path, const char *program, const char *text, unsigned mode);
 
-/* Runs another subcommand of mvld, as programs start by `way`, or as usual with NULL; what steers mvld and the host
- * loader is taken out of its environment.  *said: what it says, to be freed; with NULL that is not caught.  Returns its
- * exit code. */
+/* Runs another subcommand of mvld, as programs start by `way`, or as usual with NULL; variables for
+ * mvld and the host loader are removed from its environment.  *said: its output, to be freed; with
+ * NULL only its standard error is shown to the user.  Returns its exit code. */
 int enable_run(const struct way *, const char *const *words, char **said);
 
-/* The folder of the configuration that this user writes, to be freed; or NULL: there is none. */
+/* The configuration folder of this user, to be freed; or NULL: there is none. */
 char *enable_config_folder(void);
-/* Runs `mvld config`, which makes config.cache.  Returns its exit code. */
+/* Runs `mvld config`.  Returns its exit code. */
 int enable_make_config(void);
 
 /* ---- process.c */
-/* `mvld status -p': on standard output, or with JSON. */
+/* `mvld status -p': prints to standard output, or JSON. */
 int status_of_process(pid_t, struct json *);
 
 #endif

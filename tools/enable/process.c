@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * enable/process.c: `mvld status -p PID`: what mvld did in a process, by what is mapped there.  Nothing stops.
+ * enable/process.c: `mvld status -p PID`: reports mvld's work in a process, by its mappings.
+ * Nothing is stopped.
  */
 #include "tools/attach/attach.h"
 #include "tools/cache/state.h"
@@ -17,11 +18,11 @@ struct seen {
     uint64_t loader_at;      /* where ours is mapped, whatever its file is called there; or 0 */
     char *snapshot;          /* the folder from which code is mapped, or NULL */
     char *loader;            /* our loader's file, or NULL */
-    char **passes;           /* files that are mapped and in no list of the host loader's */
+    char **passes;           /* mapped files that are not in the host loader's lists */
     size_t n_passes;
     uint64_t overlays;       /* bytes of code from the snapshot */
-    uint64_t made;           /* of code that is no file's: what passes moved or added */
-    uint64_t private_code;   /* of all code, what is this process's own */
+    uint64_t made;           /* of code that is in no file: moved or added by passes */
+    uint64_t private_code;   /* of all code: private to this process */
     uint64_t private_all;
 };
 
@@ -45,7 +46,7 @@ static int is_listed(const struct attach *a, const char *path)
     return !strncmp(base, "ld-", 3);
 }
 
-/* FOLDER of FOLDER/FILE, when that is a snapshot's. */
+/* FOLDER of FOLDER/FILE, if it is a snapshot's. */
 static char *snapshot_of(const char *path)
 {
     char *folder = must_print("%.*s", (int)(strrchr(path, '/') - path), path), *name = strrchr(folder, '/');

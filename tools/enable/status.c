@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * enable/status.c: `mvld status` says what is in force.  Whether a snapshot is applied is tried, by a start that
- * ends before the program's first constructor (`mvld build --check`).
+ * enable/status.c: `mvld status`: reports which programs start under mvld.  Whether a snapshot is
+ * applied is tried by a start that ends before the program's first constructor (`mvld build
+ * --check`).
  */
 #include "tools/attach/which.h"
 #include "tools/cache/items.h"
@@ -31,9 +32,9 @@ static const char status_usage[] =
 /* ---- a program ------------------------------------------------------------------------ */
 
 struct state {
-    char *why, *remedy; /* what is not as it should be, and what mends it; or NULL */
-    char *snapshot;     /* the folder of the one that is applied, or NULL */
-    uint64_t code, size; /* bytes of code in it, and on the disk */
+    char *why, *remedy; /* the problem, and the command that solves it; or NULL */
+    char *snapshot;     /* the folder of the applied one, or NULL */
+    uint64_t code, size; /* bytes of code in it, and on disk */
 };
 
 static void state_free(struct state *s)
@@ -47,7 +48,7 @@ static void measure(struct state *s)
 {
     struct cache_items items = {0};
     struct cached c;
-    cached_open(&c, s->snapshot, 0, 0);
+    cached_open(&c, s->snapshot, 0);
     for (uint32_t i = 0; c.state <= CACHE_STALE && i < c.file.view.header->n_texts; i++)
         s->code += c.file.view.texts[i].size;
     if (c.state == CACHE_STALE)
@@ -61,7 +62,7 @@ static void measure(struct state *s)
     free(folder);
 }
 
-/* The last line, which is the loader's, without its beginning. */
+/* The loader's last line, without its prefix. */
 static char *reason(const char *said)
 {
     static const char start[] = "mvld: no snapshot: ";
@@ -114,7 +115,7 @@ int enable_is_stale(const char *program)
 
 /* ---- the list -------------------------------------------------------------------------- */
 
-/* `c` is NULL of a program that is in no record. */
+/* `c` is NULL for a program that is in no record. */
 static void print_json(struct json *j, const char *program, const struct change *c, const struct state *s)
 {
     const struct way *way = c ? way_of(c) : NULL;
@@ -158,7 +159,7 @@ static int report(const struct change *c, struct json *j)
     return status;
 }
 
-/* A snapshot of a program that is in no record, and that no start takes or that is stale. */
+/* Reports a snapshot of a program that is in no record, if no start uses it or it is stale. */
 static void report_other(const struct cached *c, struct json *j)
 {
     const char *program = c->file.map ? c->file.view.names + c->file.view.objects[0].name : c->path;
@@ -175,12 +176,59 @@ static void report_others(const struct changes *rows, struct json *j)
     cache_snapshots_add(&items);
     for (size_t i = 0; i < items.n; i++) {
         struct cached c;
-        cached_open(&c, items.at[i].path, 0, 0);
+        cached_open(&c, items.at[i].path, 0);
         if (c.state != CACHE_GOOD && !(c.file.map && changes_next(rows, NULL, c.file.view.names + c.file.view.objects[0].name)))
             report_other(&c, j);
         cached_close(&c);
     }
     cache_items_free(&items);
+}
+
+static int is_named(const struct changes *rows, const char *program, char **names, int n)
+{
+    int is = 0;
+    for (int i = 0; i < n && !is; i++) {
+        char *named = enable_program(rows, names[i]);
+        is = !strcmp(program, named);
+        free(named);
+    }
+    return is;
+}
+
+static int need_recorded(const struct changes *rows, const char *name)
+{
+    char *program = enable_program(rows, name);
+    int failed = changes_next(rows, NULL, program) ? TOOL_OK : TOOL_FAILED;
+    if (failed)
+        complain("status", "%s: it is neither enabled nor changed by set-interp", program);
+    free(program);
+    return failed;
+}
+
+/* Those named, or all. */
+static int status_of_programs(char **names, int n, struct json *j)
+{
+    char *record = changes_path("");
+    struct changes rows = {0};
+    const char *why = record ? changes_read(record, &rows) : NULL;
+    int status = TOOL_OK, listed = 0;
+
+    if (why)
+        complain("status", "%s", why);
+    for (size_t i = 0; i < rows.n; i++)
+        if (way_of(&rows.row[i]) && (!n || is_named(&rows, change_program(&rows.row[i]), names, n))) {
+            status |= report(&rows.row[i], j);
+            listed++;
+        }
+    for (int i = 0; i < n && !why; i++)
+        status |= need_recorded(&rows, names[i]);
+    if (!n && !listed && !j && !why)
+        puts("no program is enabled");
+    if (!n && !why)
+        report_others(&rows, j);
+    changes_free(&rows);
+    free(record);
+    return why ? TOOL_FAILED : status;
 }
 
 int tool_status(int argc, char **argv)
@@ -201,40 +249,14 @@ int tool_status(int argc, char **argv)
         default: return TOOL_USAGE;
         }
     }
-    if (processes.n) {
-        if (json)
-            json_begin(&j, NULL, '[');
-        for (size_t i = 0; i < processes.n; i++)
-            status |= status_of_process(processes.pid[i], json ? &j : NULL);
-        if (json)
-            json_end(&j, ']');
-        free(processes.pid);
-        return status;
-    }
-    char *record = changes_path("");
-    struct changes rows = {0};
-    const char *why = record ? changes_read(record, &rows) : NULL;
-    if (why) {
-        complain("status", "%s", why);
-        return TOOL_FAILED;
-    }
     if (json)
         json_begin(&j, NULL, '[');
-    for (size_t i = 0; i < rows.n; i++) {
-        int wanted = optind == argc;
-        for (int k = optind; k < argc; k++) {
-            char *program = enable_program(&rows, argv[k]);
-            wanted |= !strcmp(change_program(&rows.row[i]), program);
-            free(program);
-        }
-        if (wanted && way_of(&rows.row[i]))
-            status |= report(&rows.row[i], json ? &j : NULL);
-    }
-    if (optind == argc)
-        report_others(&rows, json ? &j : NULL);
+    for (size_t i = 0; i < processes.n; i++)
+        status |= status_of_process(processes.pid[i], json ? &j : NULL);
+    if (!processes.n)
+        status = status_of_programs(argv + optind, argc - optind, json ? &j : NULL);
     if (json)
         json_end(&j, ']');
-    changes_free(&rows);
-    free(record);
+    free(processes.pid);
     return status;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * enable/steps.c: single steps of switching a program on and off.
+ * enable/steps.c: single steps of enabling and disabling a program.
  */
 #include "tools/changes/made.h"
 #include "tools/common/tools.h"
@@ -26,7 +26,7 @@ static const struct change *row_of(const struct changes *rows, const char *kind,
     return NULL;
 }
 
-/* What of ours is there goes; what is not ours stays, and is an error. */
+/* Removes our own file there; a foreign one is an error. */
 static const char *make_room(const char *record, const struct changes *rows, const struct change *row)
 {
     const struct change *old = row_of(rows, row->field[CHANGE_KIND], row->field[CHANGE_PATH]);
@@ -44,7 +44,7 @@ static const char *make_room(const char *record, const struct changes *rows, con
 static void make_folder(const char *path)
 {
     char *folder = must_print("%.*s", (int)(strrchr(path, '/') - path), path);
-    mkdir(folder, 0755); /* what is wrong shows when the file is made */
+    mkdir(folder, 0755); /* errors appear when the file is made */
     free(folder);
 }
 
@@ -89,7 +89,7 @@ static char **usual_environment(void)
     return list;
 }
 
-/* All that comes, to be freed. */
+/* Reads until the end; to be freed. */
 static char *read_all(int fd)
 {
     size_t n = 0;
@@ -106,7 +106,8 @@ static char *read_all(int fd)
 static _Noreturn void become(const struct way *way, const char *self, char *const *argv, char *const *environment,
                              int out)
 {
-    if (out >= 0 && (dup2(out, STDOUT_FILENO) < 0 || dup2(out, STDERR_FILENO) < 0))
+    int to = out < 0 ? open("/dev/null", O_WRONLY | O_CLOEXEC) : out;
+    if ((to >= 0 && dup2(to, STDOUT_FILENO) < 0) || (out >= 0 && dup2(out, STDERR_FILENO) < 0))
         _exit(TOOL_FAILED);
     if (!way || !way->enter || !way->enter())
         execve(self, argv, environment);

@@ -1,16 +1,22 @@
 /* SPDX-License-Identifier: MIT
  *
- * enable/unit.c: a drop-in for one unit of systemd's: where its processes look for the machine's ld.so, they find
- * ours, and ours finds the machine's at a place of its own (loader/host/host.c).  systemd mounts both in the unit's
- * own mount namespace, so no file is changed, and nobody else sees it.
+ * enable/unit.c: a drop-in for one systemd unit: its processes find our loader at the path of the
+ * machine's ld.so, and ours finds the machine's at another path (loader/host/host.c).  systemd
+ * mounts both in the unit's own mount namespace, so no file is changed, and nothing else is
+ * affected.
  *
- * A mount whose source is gone is left out ("-"): without mvld the unit starts plainly.
+ * The second mount point is on a tmpfs of the unit.  A package's file would not do: a mount is
+ * removed, in all namespaces, when the file under it is replaced or removed, and programs that a
+ * running unit executes would find no ld.so after an upgrade of mvld.
+ *
+ * A mount without a source is skipped ("-"): without mvld the unit starts plainly.
  */
 #include "tools/common/paths.h"
 #include "tools/common/tools.h"
 #include "tools/enable/enable.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <spawn.h>
 #include <stdlib.h>
@@ -23,12 +29,13 @@
 extern char **environ;
 
 #define UNITS "/etc/systemd/system"
+#define OWN_FOLDER "/run/mvld" /* of MVLD_HOST_LOADER_MOUNTED */
 
 static const char *const folders[] = {
     UNITS, "/run/systemd/system", "/usr/local/lib/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system",
 };
 
-/* In this order: who is mounted second hides the first one's source. */
+/* In this order: the second mount hides the first one's source. */
 struct bind {
     const char *source, *place;
 };
@@ -67,8 +74,6 @@ char *unit_place(const struct target *t, const char **why)
         *why = must_print("`%s' is not the name of a service, such as nginx.service", unit);
     else if (!is_unit(unit))
         *why = must_print("there is no unit %s", unit);
-    else if (access(MVLD_HOST_LOADER_MOUNTED, F_OK))
-        *why = must_print("there is no %s, over which ld.so is to be mounted", MVLD_HOST_LOADER_MOUNTED);
     return *why ? NULL : must_print(UNITS "/%s.d/mvld-%s.conf", unit, strrchr(t->program, '/') + 1);
 }
 
@@ -84,6 +89,7 @@ char *unit_text(const struct target *t)
     list_binds(binds);
     return must_print("# made by `mvld enable' for %s; `mvld disable' removes it\n"
                       "[Service]\n"
+                      "TemporaryFileSystem=" OWN_FOLDER ":ro,mode=755\n"
                       "BindReadOnlyPaths=-%s:%s\n"
                       "BindReadOnlyPaths=-%s:%s\n",
                       t->program, binds[0].source, binds[0].place, binds[1].source, binds[1].place);
@@ -93,7 +99,11 @@ int unit_enter(void)
 {
     struct bind binds[2];
     list_binds(binds);
-    if (unshare(CLONE_NEWNS) || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL))
+    if (unshare(CLONE_NEWNS) || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+        (mkdir(OWN_FOLDER, 0755) && errno != EEXIST) || mount("mvld", OWN_FOLDER, "tmpfs", 0, "mode=755"))
+        return -1;
+    int fd = open(MVLD_HOST_LOADER_MOUNTED, O_WRONLY | O_CREAT | O_CLOEXEC, 0755);
+    if (fd < 0 || close(fd))
         return -1;
     for (size_t i = 0; i < 2; i++)
         if (mount(binds[i].source, binds[i].place, NULL, MS_BIND, NULL))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * enable/ways.c: the ways in which `mvld enable` has a program started under mvld:
+ * enable/ways.c: the methods by which `mvld enable` makes a program start under mvld:
  *
  *     wrapper     a script of the program's name, in a folder that a shell searches before the program's own
  *     unit        a drop-in for a unit of systemd's (unit.c)
@@ -24,7 +24,7 @@ static int is_same_folder(const char *a, const char *b)
     return !stat(a, &x) && !stat(b, &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
-/* Whether a shell looks into `folder` before it looks into `other`, and into both. */
+/* Whether a shell searches `folder` before `other`, and both. */
 static int is_searched_before(const char *folder, const char *other)
 {
     const char *path = getenv("PATH");
@@ -38,7 +38,7 @@ static int is_searched_before(const char *folder, const char *other)
     return first && both;
 }
 
-/* Where a machine's own commands go, or a user's. */
+/* The folder for a machine's own commands, or a user's. */
 static char *wrapper_folder(const char *of_program)
 {
     const char *home = getenv("HOME"), *last = strrchr(of_program, '/');
@@ -113,7 +113,7 @@ int way_arrange(const struct way *way, const struct target *t, const char *place
     return why ? -1 : 0;
 }
 
-/* Another mvld, one that was installed elsewhere say, made it. */
+/* Another mvld made it, for instance in another prefix. */
 static int is_of_this_mvld(const struct way *way, const struct change *c)
 {
     char *called = wrapper_program(c->field[CHANGE_PATH]);

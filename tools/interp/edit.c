@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * interp/edit.c: where the name of the interpreter goes.
+ * interp/edit.c: writes the name of the interpreter.
  *
- * The kernel reads it from the file (p_offset), gdb and the host loader from
- * memory (p_vaddr), so it must lie inside a loadable segment.  In this order:
+ * The kernel reads it from the file (p_offset), gdb and the host loader from memory (p_vaddr), so
+ * it must be inside a loadable segment.  Methods, in this order:
  *
  *   1. Over the old name, when it is no longer than that.
  *   2. Into the zero bytes between the end of a read-only segment and the end of
@@ -17,8 +17,8 @@
  *      segment and no header may touch them.  Nothing moves.
  *   3. patchelf(1), which moves sections; when it is installed.
  *
- * However it was done, the result is read again: the same entry, the same
- * dynamic relocations, the same code at the same addresses, or it is refused.
+ * In any case the result is read again: if entry, dynamic relocations, or code and its addresses
+ * differ, it is refused.
  */
 #include "tools/interp/interp.h"
 #include "tools/common/tools.h"
@@ -53,7 +53,7 @@ const char *interp_of(const struct elf_file *f)
     return memchr(s, 0, p->p_filesz) ? s : NULL;
 }
 
-/* The i-th section header, or 0: there is none that can be trusted. */
+/* The i-th section header, or 0: there is no valid one. */
 static int section_at(const struct elf_file *f, size_t i, Elf64_Shdr *out)
 {
     const Elf64_Ehdr *h = &f->header;
@@ -88,7 +88,7 @@ static int overlaps(uint64_t a, uint64_t a_size, uint64_t b, uint64_t b_size)
     return a_size && b_size && a < b + b_size && b < a + a_size;
 }
 
-/* Whether anything of the file claims these bytes of it. */
+/* Whether anything in the file uses these bytes. */
 static int is_claimed(const struct elf_file *f, uint64_t offset, uint64_t size)
 {
     const Elf64_Ehdr *h = &f->header;
@@ -120,7 +120,7 @@ static int has_room(const struct elf_file *f, const Elf64_Phdr *p, uint64_t size
     if (address % PAGE == 0 || PAGE - address % PAGE < size || offset > f->size ||
         size > f->size - offset || is_claimed(f, offset, size))
         return 0;
-    for (size_t i = 0; i < f->phnum; i++) { /* nobody else has this page of memory */
+    for (size_t i = 0; i < f->phnum; i++) { /* nothing else may use this page of memory */
         const Elf64_Phdr *o = &f->phdr[i];
         if (o != p && o->p_type == PT_LOAD &&
             overlaps(address & ~(PAGE - 1), PAGE, o->p_vaddr, o->p_memsz))
@@ -129,7 +129,7 @@ static int has_room(const struct elf_file *f, const Elf64_Phdr *p, uint64_t size
     return 1;
 }
 
-/* The segment to take: read-only data rather than code. */
+/* The segment to extend: preferably read-only data, not code. */
 static const Elf64_Phdr *find_room(const struct elf_file *f, uint64_t size)
 {
     for (int code = 0; code < 2; code++)
@@ -145,7 +145,7 @@ static void put_header(const struct elf_file *f, unsigned char *to, const Elf64_
     memcpy(to + f->header.e_phoff + (size_t)(old - f->phdr) * sizeof *now, now, sizeof *now);
 }
 
-/* The section .interp, by its place: gdb asks for it. */
+/* Moves the section .interp, which gdb reads. */
 static void move_section(const struct elf_file *f, unsigned char *to, const Elf64_Phdr *old,
                          const Elf64_Phdr *now)
 {
@@ -243,8 +243,8 @@ static int same_code(const struct elf_file *before, const struct elf_file *now)
         const Elf64_Phdr *p = &before->phdr[i];
         if (p->p_type != PT_LOAD || !(p->p_flags & PF_X))
             continue;
-        /* patchelf moves headers and small sections, which old linkers put into
-         * the segment of the code: from the entry point on it must be equal. */
+        /* patchelf moves headers and small sections, which old linkers put into the code's segment:
+         * from the entry point on it must be equal. */
         uint64_t from = before->header.e_entry;
         if (from < p->p_vaddr || from - p->p_vaddr >= p->p_filesz)
             from = p->p_vaddr;

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
- * interp/record.c: how a rewritten file remembers what it was.
+ * interp/record.c: the record by which a rewritten file can be restored.
  *
- * Behind the ELF file, where no loader looks, stands how to make the old file from
- * the new one, and sums over both, so that a file that was changed since (stripped,
- * say) is not "restored" into something else:
+ * Behind the ELF file, where no loader looks, is the recipe to make the old file from the new one,
+ * with checksums of both, so that a file that was changed since (for instance stripped) is not
+ * "restored" to something else:
  *
  *     | rewritten ELF file | step | bytes | step | ... | trailer |
  *
- * A step copies a run of the rewritten file, or holds the bytes itself.  Nothing
- * needs to be known of how the file was rewritten; two places are tried for every
- * byte, its own and the one shifted by what patchelf put in front of the code.
+ * A step copies a run of the rewritten file, or contains the bytes.  This does not depend on how
+ * the file was rewritten; two positions are tried for every byte: its own, and the one shifted by
+ * what patchelf inserted before the code.
  */
 #include "tools/interp/interp.h"
 #include "tools/common/tools.h"
@@ -23,7 +23,7 @@
 
 struct step {
     uint64_t length;
-    uint64_t from; /* in the rewritten file, or LITERAL: the bytes follow */
+    uint64_t from; /* position in the rewritten file, or LITERAL: the bytes follow */
 };
 
 struct trailer {
@@ -74,7 +74,7 @@ static size_t equal_run(const struct elf_file *before, size_t i, const struct by
     return n;
 }
 
-/* How far the code moved inside the file. */
+/* The distance by which the code moved inside the file. */
 static size_t shift_of(const struct elf_file *before, const struct bytes *now)
 {
     struct elf_file f;
@@ -160,8 +160,8 @@ int record_restore(const struct elf_file *now, struct bytes *before, const char 
     uint64_t rest = now->size - sizeof t;
     if (t.now_size > rest || t.steps_size != rest - t.now_size)
         return -1;
-    /* A file cannot have been larger than what is left of it and its steps say:
-     * runs may repeat, but a sane one never grows more than twofold. */
+    /* Limits the old file's size: runs may repeat, but a valid record never grows more than
+     * twofold. */
     if (t.before_size > 2 * (uint64_t)now->size)
         return -1;
     if (bytes_sum(now->bytes, t.now_size) != t.now_sum) {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * replace_file.c: a new content for an old file, at once.
+ * replace_file.c: replaces a file's content atomically.
  *
- * Written aside in the same folder, synced, exchanged: whoever opens the file gets
- * the old one or the new one, and a program that runs keeps its own.  What is exchanged is looked at:
- * a package may have replaced the file since it was read, and its new version must not be lost.  The order of
- * what is copied matters: chown clears set-id bits and capabilities, and any write
- * changes the times.
+ * The new file is written in the same folder under another name, synced, and exchanged: whoever
+ * opens the file gets the old or the new one, and a running program keeps its own.  The exchanged
+ * file is checked: a package may have replaced the file since it was read, and its new version must
+ * not be lost.  The order of copying attributes matters: chown clears set-id bits and capabilities,
+ * and any write changes the times.
  */
 #include "tools/interp/interp.h"
 #include "tools/common/tools.h"
@@ -88,7 +88,7 @@ static int is_file(const char *path, const struct stat *file)
 
 static const char another[] = "another file has come in its place meanwhile, and stays";
 
-/* `aside` in the place of `file`, the one that was read; where another file is there, that one stays. */
+/* Exchanges `aside` and `file`, if that is the one that was read; another file is not replaced. */
 static const char *exchange(const char *aside, const char *path, const struct stat *file)
 {
     if (!renameat2(AT_FDCWD, aside, AT_FDCWD, path, RENAME_EXCHANGE)) {
@@ -98,7 +98,7 @@ static const char *exchange(const char *aside, const char *path, const struct st
     }
     if (errno != EINVAL && errno != ENOSYS)
         return "cannot be replaced";
-    if (!is_file(path, file)) /* of a file system that cannot exchange */
+    if (!is_file(path, file)) /* on a file system that cannot exchange */
         return another;
     return rename(aside, path) ? "cannot be replaced" : NULL;
 }
@@ -113,7 +113,8 @@ static size_t folder_length(const char *path)
     return slash ? (size_t)(slash - path) + 1 : 0;
 }
 
-/* Another tool may be at work on the same file, with another record of changes: so each has a name of its own. */
+/* Another tool may work on the same file, with another record of changes: so each uses its own
+ * name. */
 int aside_open(const char *path, char **name)
 {
     int folder = (int)folder_length(path);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * set-interp.c: `mvld set-interp`: makes programs start under ld-mvld.so.1, or as
- * they did before.
+ * set-interp.c: `mvld set-interp`: makes programs start under ld-mvld.so.1, or restores them.
  */
 #include "tools/changes/changes.h"
 #include "tools/config/make.h"
@@ -64,7 +63,7 @@ static int is_host_loader(const char *interp)
     return same;
 }
 
-/* Why the program should be left alone, or NULL. */
+/* Why the program must not be changed, or NULL. */
 static const char *objection(const struct elf_file *f, const char *path, const char *loader)
 {
     struct stat st;
@@ -84,7 +83,7 @@ static const char *objection(const struct elf_file *f, const char *path, const c
     return why ? why : loader_objection(loader, path);
 }
 
-/* The row stands before the change is made. */
+/* The row is written before the change is made. */
 static const char *record_change(const char *path, const char *loader, const char *before)
 {
     const struct change row = {{"interp", path, loader, before}};
@@ -155,7 +154,7 @@ static int print(const struct elf_file *f, const char *file)
 static int handle_file(const struct request *r, const char *file)
 {
     struct elf_file f;
-    char *path = realpath(file, NULL); /* a symbolic link stays one */
+    char *path = realpath(file, NULL); /* keeps a symbolic link */
     int status;
 
     if (elf_file_open(&f, path ? path : file))

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * patch/entry.c: may a jump take the place of a function's first bytes?
+ * patch/entry.c: tells whether a jump can replace a function's first bytes.
  *
- * Not when anything leads behind the first of them: the function's own branches and jump tables, branches of 32 bits
- * anywhere in the file (whatever looks like one counts), words that are relocated.
+ * It cannot if anything leads behind the first of them: the function's own branches and jump tables,
+ * branches of 32 bits anywhere in the file (whatever looks like one counts), relocated words.
  */
 #include "tools/patch/patch.h"
 #include "tools/show/descriptors.h"
@@ -25,7 +25,7 @@ static int is_inside(const struct entry *e, uint64_t address)
     return address > e->first && address < e->end;
 }
 
-/* Of the whole file, without knowing where instructions begin. */
+/* Searches the whole file, without knowing instruction boundaries. */
 static int has_branch(const struct entry *e)
 {
     for (size_t i = 0; i < e->file->phnum; i++) {
@@ -50,7 +50,7 @@ static int has_word(const struct entry *e)
     return 0;
 }
 
-/* Entries are distances from their table; the first that leads out of the function ends it. */
+/* Entries are distances from their table; the first that leads out of the function ends the table. */
 static int leads_inside(const struct entry *e, uint64_t table)
 {
     int32_t distance;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * patch/moved.c: code that runs elsewhere than where its file was mapped, as our loader in the process says
+ * patch/moved.c: code that does not run at its mapped address, as mvld in the process reports it
  * (loader/start/outside.h).
  */
 #include "tools/patch/patch.h"
@@ -10,9 +10,9 @@
 
 #include <string.h>
 
-#define STAGE0_NOTE 1 /* loader/entry.S */
+#define STAGE0_NOTE 1 /* loader/start/entry.S */
 
-/* Of an ELF file that is mapped from `base` on. */
+/* Reads the notes of an ELF file that is mapped from `base` on. */
 static void read_notes(const struct attach *a, uint64_t base, struct moved *m)
 {
     _Alignas(8) unsigned char head[4096];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * patch.c: `mvld patch` replaces functions of processes that run, lists what is replaced, and takes it back.
+ * patch.c: `mvld patch` replaces functions of running processes, lists replacements, and takes them back.
  */
 #include "tools/patch/patch.h"
 #include "tools/attach/which.h"

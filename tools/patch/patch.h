@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * patch.h: a function of a process that runs is replaced by one of another library.
+ * patch.h: replaces a function of a running process by one of another library.
  *
  *     f:      [endbr64]                          page of ours, near f             NEW.so
  *             jmp page      ──────────────────►  jmp *target     ──────────────►  f':
  *             …
  *
- * Everybody who calls f comes by its first instruction.  The page is also the record of what was done: whoever looks
- * for it finds it in the process, and a child of fork(2) has its own.
+ * Every call of f runs its first instruction.  The page is also the record of the change: any tool finds it
+ * in the process, and a child of fork(2) has its own.
  */
 #ifndef PATCH_H
 #define PATCH_H
@@ -21,7 +21,7 @@
 #define PATCH_JUMP 5u /* e9 rel32 */
 #define PATCH_PAGE 4096u
 
-/* What the command line says: LIBRARY:FUNCTION=FILE:WITH. */
+/* An argument of the command: LIBRARY:FUNCTION=FILE:WITH. */
 struct replacement {
     char *library, *function, *file, *with;
 };
@@ -31,7 +31,7 @@ struct patch_place { /* 0: none */
     uint8_t was[8], now[8];
 };
 
-/* The page, as it lies in the process, which may have written whatever it likes there. */
+/* The page, as read from the process, which may have written anything there. */
 struct patch_record {
     uint8_t jump[16]; /* ff 25 00 00 00 00, and behind it the target */
     char magic[16];
@@ -57,17 +57,17 @@ struct moved {
     uint64_t base;     /* where it is mapped */
     uint64_t function; /* see loader/start/outside.h */
 };
-/* 0, or -1: it is of another build. */
+/* 0, or -1: the process has an mvld of another build. */
 int moved_find_loader(struct attach *, struct moved *);
-/* Between attach_begin() and attach_end().  Where `size` bytes of code run: at `at`, at *copy, or at both.
- * 0 or 1: `at` is to be left alone; -1: error. */
+/* Between attach_begin() and attach_end().  Finds where `size` bytes of code run: at `at`, at *copy, or at
+ * both. 0 or 1: `at` must not be changed; -1: error. */
 int moved_places(struct attach *, const struct moved *, uint64_t at, size_t size, uint64_t *copy);
 
 /* ---- record.c */
-/* All that are in the process.  0, or -1. */
+/* Reads all records in the process.  0, or -1. */
 int records_read(const struct attach *, struct patched **, size_t *n);
 void record_make(struct patch_record *, const struct replacement *, uint64_t target);
-/* Where a page of ours can lie so that jumps from all these places reach it, or 0. */
+/* An address for a page that jumps from all these places reach, or 0. */
 uint64_t record_room(const struct attach *, const struct patch_place places[2]);
 int record_is_of(const struct patched *, const char *library, const char *function);
 

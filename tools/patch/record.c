@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * patch/record.c: pages of ours in a process.
+ * patch/record.c: our pages in a process.
  */
 #include "tools/patch/patch.h"
 #include "tools/common/tools.h"
@@ -33,7 +33,7 @@ void record_make(struct patch_record *r, const struct replacement *what, uint64_
     }
 }
 
-/* Whatever stands there: four strings that end. */
+/* Reads four terminated strings, whatever bytes are there. */
 static void read_names(struct patched *p)
 {
     char *at = p->record.names, **const names[] = {&p->what.library, &p->what.function, &p->what.file, &p->what.with};
@@ -109,7 +109,8 @@ static int reaches(uint64_t page, const struct patch_place places[2])
     return 1;
 }
 
-/* The highest free page below the first place, for there no heap and no stack grows; else the lowest above it. */
+/* The highest free page below the first place, where neither heap nor stack grows; else the lowest above
+ * it. */
 uint64_t record_room(const struct attach *a, const struct patch_place places[2])
 {
     char *maps = attach_file(a, "maps", NULL);

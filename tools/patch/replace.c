@@ -2,8 +2,8 @@
  *
  * patch/replace.c: see patch.h.
  *
- * Until the jumps are written nothing has changed that the process runs, whenever this tool ends.  They are
- * written while all threads stand still, none of them in what they replace.
+ * Before the jumps are written, the process runs unchanged code, whenever this tool ends.  They are written
+ * while all threads are stopped, none of them inside the bytes that are replaced.
  */
 #include "tools/patch/patch.h"
 #include "tools/common/tools.h"
@@ -57,7 +57,7 @@ static int compare_id(void *cookie, uint64_t desc, uint32_t size)
     return same;
 }
 
-/* One address; several functions may have one name. */
+/* The symbol, if all functions of this name have one address. */
 static const struct elf_symbol *find_symbol(struct attach *a, const struct elf_file *file, const struct replacement *what)
 {
     const struct elf_symbol *found = NULL;
@@ -141,7 +141,7 @@ static int add_place(struct attach *a, struct work *w, unsigned i, uint64_t at, 
     return 0;
 }
 
-/* Where the function runs: where it was mapped, where concat moved it to, or at both. */
+/* Finds the addresses where the function runs: where it was mapped, where concat moved it to, or both. */
 static int find_places(struct attach *a, struct work *w, const struct moved *m)
 {
     uint64_t copy;
@@ -189,7 +189,7 @@ static int prepare(struct attach *a, struct work *w, const struct moved *m)
     return find_places(a, w, m) || make_page(a, w) ? -1 : 0;
 }
 
-/* What stood before, where this fails: `why` keeps its sentence. */
+/* Restores the old bytes.  If that fails, `why` keeps its sentence. */
 static void take_back(struct attach *a, const struct work *w, size_t n)
 {
     char why[sizeof a->why];
@@ -207,7 +207,7 @@ static void take_back(struct attach *a, const struct work *w, size_t n)
 
 /* ---- all threads stand still ----------------------------------------------------------------------------- */
 
-/* The text of code that changes code: a thread in there may hold a copy of what we write. */
+/* Adds code that changes code: a thread in it may hold a copy of bytes that we write. */
 static size_t add_writers(const struct attach *a, struct attach_range *ranges, size_t room)
 {
     static const char *const names[] = {"/ld-mvld.so.1", "/libmultiverse.so", "/multiverse.so"};
@@ -255,7 +255,7 @@ static int write_places(struct attach *a, const struct writing *w)
     return -1;
 }
 
-/* Again and again until nobody stands in the way. */
+/* Tries until no thread is inside the bytes. */
 static int write_standing(struct attach *a, const struct writing *w)
 {
     uint64_t until = attach_clock() + STAND_MS * UINT64_C(1000000);
@@ -319,7 +319,7 @@ int replace_functions(struct attach *a, const struct replacement *what, size_t n
     return err;
 }
 
-/* The newest that is in force, of this function; else one that is not. */
+/* The newest record of this function that is in force; else one that is not. */
 static const struct patched *find_record(const struct patched *list, size_t n, const struct replacement *what)
 {
     const struct patched *found = NULL;
@@ -330,7 +330,7 @@ static const struct patched *find_record(const struct patched *list, size_t n, c
     return found;
 }
 
-/* A place that holds the jump no more, since its library has gone, is left alone. */
+/* A place without the jump, because its library has gone, is not changed. */
 static size_t add_back(const struct attach *a, const struct patched *p, struct patch_place *places)
 {
     size_t n = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * profile.c: `mvld profile`: which functions are hot, from a recording of perf, as the pass
- * concat reads it (order = profile).
+ * profile.c: `mvld profile`: prints the hot functions of a perf recording in concat's format (order
+ * = profile).
  */
 #include "tools/profile/profile.h"
 #include "tools/common/tools.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * profile.h: what a recording of perf says of functions.
+ * profile.h: the functions in a perf recording.
  */
 #ifndef PROFILE_H
 #define PROFILE_H
@@ -13,12 +13,13 @@
 struct file {
     char *path, *name; /* name: as it is loaded */
     struct object object;
-    struct elf_file elf; /* its names, once asked for */
+    struct elf_file elf; /* its names, once requested */
     int is_elf, asked;
-    size_t counted;       /* the file whose samples these are: the first that is the same object */
+    size_t counted;       /* index of the first file that is the same object, to which its samples
+                           * are added */
     struct vector frames; /* struct frame */
     size_t *samples;      /* by frame */
-    char **called;        /* by frame: a name for it, or NULL */
+    char **called;        /* by frame: its name, or NULL */
 };
 
 struct mapping {
@@ -33,7 +34,7 @@ struct recording {
     size_t n_files, n_maps, n_samples, n_known;
 };
 
-/* Adds what `perf script -G --show-mmap-events -F pid,ip,sym,dso` printed. */
+/* Adds the output of `perf script -G --show-mmap-events -F pid,ip,sym,dso`. */
 void recording_read(struct recording *, FILE *from);
 void recording_forget(struct recording *);
 

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * profile/read.c: what perf prints of a recording (profile.h).
+ * profile/read.c: reads perf's output for a recording (profile.h).
  *
- * perf tells what it mapped and where samples lie:
+ * perf prints mappings and samples:
  *
  *     7740 PERF_RECORD_MMAP2 7740/7740: [0x7fc90e115000(0x156000) @ 0x26000 …]: r-xp /…/libc.so.6
  *     7740     7fc90e18710d _int_malloc (/…/libc.so.6)
  *
- * From both follows the place in the file, from its .eh_frame the function, whether it has a
- * name or not.  Of samples in moved code, perf knows the name alone, from
- * /tmp/perf-PID.map or a snapshot's concat.so: it is looked up in the files that the
- * process had mapped.
+ * Both give the offset in the file, and its .eh_frame gives the function, with or without a name.
+ * For samples in moved code, perf knows only the name, from /tmp/perf-PID.map or a snapshot's
+ * concat.so: it is looked up in the files that the process had mapped.
  */
 #include "tools/profile/profile.h"
 #include "rimf/base/base.h"
@@ -31,15 +30,16 @@ static char *name_of(const struct file *f)
     if (text && memchr(text, 0, room) && !strchr(text, '/'))
         return must_print("%s", text);
     slash = slash ? slash + 1 : f->path;
-    if (strstr(f->path, "/mvld/snapshots/") || strstr(f->path, "/mvld/ready/")) { /* 0-bash, 0123456789abcdef-bash */
-        size_t number = strspn(slash, "0123456789abcdef");
+    if (strstr(f->path, "/mvld/snapshots/")) { /* 0-bash */
+        size_t number = strspn(slash, "0123456789");
 
         slash += slash[number] == '-' ? number + 1 : 0;
     }
     return must_print("%s", slash);
 }
 
-/* Which file's the samples of the last one are: it may be an overlay of one, in a snapshot or ready code. */
+/* The file to which the last one's samples are added: it may be an overlay of a file, in a
+ * snapshot. */
 static size_t same_object(const struct recording *r)
 {
     const struct file *f = r->files[r->n_files - 1];
@@ -77,7 +77,7 @@ static size_t file_at(struct recording *r, const char *path)
     return r->n_files - 1;
 }
 
-/* The function that covers the address as linked; -1: none. */
+/* The function that contains the address as linked; -1: none. */
 static long frame_at(const struct file *f, uint64_t linked)
 {
     const struct frame *frames = f->frames.at;
@@ -120,7 +120,8 @@ static void take_mapping(struct recording *r, const char *said)
     *map = (struct mapping){pid, start, size, offset, file_at(r, end + 1)};
 }
 
-/* The last that covers the address, of this process, or of one that it may be forked from. */
+/* The last mapping that contains the address, of this process, or of one that it may be forked
+ * from. */
 static const struct mapping *mapping_at(const struct recording *r, unsigned long pid,
                                         uint64_t address)
 {
@@ -160,7 +161,7 @@ static int is_overlay(const char *file)
            (length > 10 && !strcmp(file + length - 10, "/concat.so"));
 }
 
-/* "malloc", or "libfoo.so.1+0x1234", as the pass names what has no name. */
+/* "malloc", or "libfoo.so.1+0x1234", the pass's form for functions without a name. */
 static void take_name(struct recording *r, const char *called)
 {
     const char *plus = strstr(called, "+0x");

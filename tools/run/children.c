@@ -2,11 +2,13 @@
  *
  * children.c: see children.h.
  *
- * Over the folder of the machine's loader lies a tmpfs with what the folder has, but for our loader under that one's
- * name and, beside it, a link to that one under the name by which ours looks for it first.  Links stay links; what
- * else there is stays to be had through a link into .original, where the folder itself is mounted.
+ * A tmpfs is mounted over the folder of the machine's loader.  It has the folder's entries, except
+ * that our loader has the name of the machine's, and beside it is a link to the machine's under the
+ * name that ours tries first.  Links stay links; other entries are links into .original, where the
+ * folder itself is mounted.
  *
- * Who may not mount gets a user namespace as well, in which this user and group alone have a number.
+ * A user who may not mount gets a user namespace as well, in which only this user and group have a
+ * number.
  */
 #include "tools/run/children.h"
 #include "tools/common/tools.h"
@@ -54,7 +56,7 @@ static const char *make_namespaces(void)
     }
     free(user);
     free(group);
-    /* What is mounted outside later comes in; nothing of ours goes out. */
+    /* Later mounts outside become visible inside; ours never outside. */
     return mount("none", "/", NULL, MS_REC | MS_SLAVE, NULL) ? failed("mounts stay shared") : NULL;
 }
 
@@ -78,7 +80,7 @@ static int copy_file(const char *from, const char *to)
     return wrong;
 }
 
-/* The folder's entry, here under `name`, as a link. */
+/* Makes a link to the folder's entry, here under `name`. */
 static int link_entry(int original, const char *entry, const char *name)
 {
     char to[4096];
@@ -90,7 +92,7 @@ static int link_entry(int original, const char *entry, const char *name)
     return symlink(to, name);
 }
 
-/* In the empty folder, which is the current one. */
+/* Fills the empty folder, which is the current one. */
 static const char *fill(int original, const char *loader, const char *name, const char *host)
 {
     char *source = must_print("/proc/self/fd/%d", original);
@@ -101,7 +103,7 @@ static const char *fill(int original, const char *loader, const char *name, cons
     for (struct dirent *e; !wrong && (e = readdir(folder));)
         if (strcmp(e->d_name, ".") && strcmp(e->d_name, "..") && strcmp(e->d_name, name) && strcmp(e->d_name, host))
             wrong = link_entry(original, e->d_name, e->d_name);
-    /* A loader that was diverted is the machine's; else the one whose place ours takes. */
+    /* A diverted loader is the machine's; otherwise the one that ours replaces. */
     if (!wrong)
         wrong = link_entry(original, faccessat(original, host, F_OK, 0) ? name : host, host) || copy_file(loader, name);
     const char *why = wrong ? failed("the loader's folder cannot be filled") : NULL;
@@ -124,7 +126,7 @@ static const char *enter(const char *loader)
         why = failed(name);
     if (!why)
         why = fill(original, loader, slash + 1, host);
-    /* What somebody would write there would be lost. */
+    /* Files written there would be lost. */
     if (!why && mount(NULL, ".", NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NODEV, NULL))
         why = failed(name);
     if (here < 0 || fchdir(here))
@@ -136,7 +138,7 @@ static const char *enter(const char *loader)
     return why;
 }
 
-/* Half of it cannot be taken back: so a child of ours tries it first. */
+/* A half-made namespace cannot be undone: so a child of ours tries it first. */
 const char *children_enter(const char *loader)
 {
     static char why[256];

@@ -6,7 +6,7 @@
  *       child ───────┘                │ traced at the end of execv
  *         tracer, its child: init's as soon as the child has ended
  *
- * Both share this process's memory: nothing is copied, and when it is gone with execv, the tracer has it alone.
+ * Both share this process's memory: nothing is copied, and after execv only the tracer has it.
  */
 #include "tools/run/itself.h"
 #include "tools/run/program.h"
@@ -15,6 +15,7 @@
 
 #include "loader/start/exchange.h"
 #include "rimf/base/base.h"
+#include "rimf/elf/headers.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -27,24 +28,23 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define HEAD 4096 /* ELF header, program headers and notes lie within it */
+#define HEAD 4096 /* contains the ELF header, program headers and notes */
 #define STACK 65536
 
-/* Where our loader wants to be entered.  NULL, or why it cannot. */
+/* Finds our loader's entry for this.  NULL, or why there is none. */
 static const char *read_loader(struct tracing *t, const char *loader)
 {
     _Alignas(8) char head[HEAD] = {0};
-    const Elf64_Ehdr *eh = (const void *)head;
     int fd = open(loader, O_RDONLY | O_CLOEXEC);
     ssize_t got = fd < 0 ? -1 : pread(fd, head, sizeof head, 0);
 
     if (fd >= 0)
         close(fd);
-    if (got < (ssize_t)sizeof *eh || memcmp(eh->e_ident, ELFMAG, SELFMAG) != 0 ||
-        eh->e_phoff > sizeof head || eh->e_phoff % 8 || eh->e_phnum > (sizeof head - eh->e_phoff) / sizeof(Elf64_Phdr))
+    size_t headers;
+    const Elf64_Phdr *ph = elf_headers(head, got < 0 ? 0 : (size_t)got, &headers);
+    if (!ph)
         return "the loader cannot be read";
-    const Elf64_Phdr *ph = (const void *)(head + eh->e_phoff);
-    for (size_t i = 0; i < eh->e_phnum; i++) {
+    for (size_t i = 0; i < headers; i++) {
         size_t at = ph[i].p_offset, n;
         const unsigned char *desc;
 
@@ -59,7 +59,7 @@ static const char *read_loader(struct tracing *t, const char *loader)
     return t->enter < t->text ? NULL : "this loader is none that takes an interpreter's place";
 }
 
-/* The tracer must not become a child of the program: where this process is the one that gets orphans, it would. */
+/* The tracer must not become a child of the program: it would if this process adopts orphans. */
 static const char *adopts(void)
 {
     int subreaper = 0;
@@ -84,15 +84,15 @@ static int become_parent(void *cookie)
 {
     struct child *c = cookie;
 
-    setsid(); /* who stops or ends the program's group does not mean us */
+    setsid(); /* signals to the program's group are not for us */
     c->tracer = start_tracer(c->tracing);
     if (c->tracer < 0)
         c->tracer = -errno;
     return 0;
 }
 
-/* The tracer's pid, or -errno.  Neither a signal tells of its parent, nor does the time that it used become ours, as
- * far as there is no other child, of which the kernel would forget that it ended. */
+/* The tracer's pid, or -errno.  No signal tells of its parent, and its CPU time is not added to
+ * ours, as long as there is no other child, whose end the kernel would then forget. */
 static pid_t start_orphan(struct tracing *t)
 {
     static _Alignas(16) char stack[8192];
@@ -113,7 +113,7 @@ static pid_t start_orphan(struct tracing *t)
     return c.tracer;
 }
 
-/* 0: it traces us.  Its pid is known to the kernel as that of who may (Yama). */
+/* 0: it traces us.  Its pid is given to the kernel as permitted (Yama). */
 static int let_trace(const struct tracing *t, pid_t tracer)
 {
     int error = 0;

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT
  *
- * itself.h: a program's unchanged file is executed, and our loader takes its interpreter's place.
+ * itself.h: executes a program's unchanged file with our loader as its interpreter.
  */
 #ifndef ITSELF_H
 #define ITSELF_H
 
-/* Executes `file` as execv does, with `loader` in the place of its interpreter.  Returns only when that cannot be:
- * a phrase that says why; nothing has changed then.  NULL: the execution itself failed, with errno.
+/* Executes `file` as execv does, with `loader` instead of its interpreter.  Returns only if that is
+ * impossible: a phrase with the reason; then nothing has changed.  NULL: the execution itself
+ * failed, with errno.
  *
- * This process keeps its pid, parent, children and what else execv keeps: a process that is not its child traces it
- * over execv (itself.c).  Where the tracer ends early, the program runs under its own interpreter; with `must`
- * it ends instead. */
+ * This process keeps its pid, parent, children and everything else that execv keeps: a process that
+ * is not its child traces it over execv (itself.c).  If the tracer ends early, the program runs
+ * under its own interpreter; with `must` it ends instead. */
 const char *execute_itself(const char *loader, const char *file, char **argv, int must);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * program.c: see program.h.  Only headers are read: a program may be large, and
- * it is about to be started.
+ * program.c: see program.h.  Only headers are read: a program may be large, and it is about to be
+ * started.
  */
 #include "tools/run/program.h"
 #include "tools/common/paths.h"
@@ -24,7 +24,7 @@
 #define MOST_HEADERS 1024u
 #define MOST_NOTES 65536u
 
-/* 0, or the reason why it cannot be executed. */
+/* 0, or the error number. */
 static int try_file(const char *path)
 {
     struct stat st;
@@ -38,7 +38,7 @@ static int try_file(const char *path)
 static char *find_file(const char *name)
 {
     const char *path = getenv("PATH");
-    int worst = ENOENT; /* one that may not be executed is worth more of a word */
+    int worst = ENOENT; /* a file without permission gives the better message */
 
     if (strchr(name, '/')) {
         errno = try_file(name);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * program.h: which file a command runs, and whether mvld can run it.
+ * program.h: the file that a command runs, and whether mvld can run it.
  */
 #ifndef PROGRAM_H
 #define PROGRAM_H
@@ -14,7 +14,7 @@ enum program_kind {
     PROGRAM_STATIC,  /* no interpreter */
     PROGRAM_FOREIGN, /* another interpreter, another machine */
     PROGRAM_SECURE,  /* set-id bits or capabilities */
-    PROGRAM_UNREADABLE, /* it may be executed, and not read */
+    PROGRAM_UNREADABLE, /* may be executed but not read */
     PROGRAM_SCRIPT,  /* #! */
     PROGRAM_UNKNOWN  /* neither ELF nor script */
 };
@@ -22,27 +22,27 @@ enum program_kind {
 struct program {
     char *path;
     enum program_kind kind;
-    char interpreter[4096];     /* of an ELF file: PT_INTERP; of a script: the program */
-    char argument[256];         /* of a script: what stands behind it, or "" */
+    char interpreter[4096];     /* of an ELF file: PT_INTERP; of a script: the program behind #! */
+    char argument[256];         /* of a script: the rest of the line, or "" */
     int musl; /* it needs musl */
     unsigned char build_id[64];
     size_t build_id_size;
 };
 
-/* The file that `name` means to a shell; of a script of `mvld enable' (wrapper.h), the program that it starts.
- * NULL with errno: ENOENT, EACCES. */
+/* The file that a shell finds for `name`; for a script of `mvld enable' (wrapper.h), the program
+ * that it starts.  NULL with errno: ENOENT, EACCES. */
 char *program_find(const char *name);
-/* Looks at the file.  0, or -1 with errno. */
+/* Reads the file.  0, or -1 with errno. */
 int program_open(struct program *, const char *path);
-/* The same for who wants to run it: it need not be readable. */
+/* The same for running it: it need not be readable. */
 int program_open_to_run(struct program *, const char *path);
-/* `path` becomes the name that the kernel gives the file (/proc/self/exe), links followed: by
- * that one the host loader finds $ORIGIN when the kernel starts it. */
+/* Sets `path` to the kernel's name of the file (/proc/self/exe), with links followed: by that one
+ * the host loader finds $ORIGIN when the kernel starts it. */
 void program_follow(struct program *);
-/* The descriptor of a note in a PT_NOTE (of alignment 4) that was read, or NULL. */
+/* The descriptor of a note in a PT_NOTE (of alignment 4), or NULL. */
 const unsigned char *program_note(const unsigned char *notes, size_t size, const char *name, uint32_t type,
                                   size_t *desc_size);
-/* Why passes cannot run in it, as a phrase; NULL when they can. */
+/* Why passes cannot run in it, as a phrase; or NULL. */
 const char *program_objection(const struct program *);
 
 #endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * request.c: see request.h.  Everything goes through the environment variables
- * that the loader reads, and the plan is made by the loader's own code: what
- * `mvld pipeline` says is what happens.
+ * request.c: see request.h.  Everything is passed in the environment variables that the loader
+ * reads, and the loader's own code makes the plan: so `mvld pipeline` prints what happens.
  */
 #include "tools/run/request.h"
 #include "tools/common/paths.h"
@@ -94,7 +93,7 @@ int request_is_empty(const struct request *r)
     return !r->passes && !r->tunables;
 }
 
-/* What the loader will know of the program; `real` has the path. */
+/* The loader's facts about the program; `real` is its path. */
 static struct pipeline_query query_of(const struct program *p, const struct rimf_log *log,
                                       char *real)
 {
@@ -130,8 +129,8 @@ static int names_pass(const char *list, const char *pass)
     return 0;
 }
 
-/* The list of passes with multiverse in it, or NULL: it is there already.  Without
- * --pass the configured ones stay. */
+/* The list of passes with multiverse added, or NULL: it is there already.  Without --pass the
+ * configured ones stay. */
 static char *with_multiverse(const struct request *r, const struct program *p,
                              const char **wrong)
 {

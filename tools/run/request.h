@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * request.h: what `mvld run` and `mvld pipeline` are asked to do with a program:
- * the options that they share, and the plan that follows from them.
+ * request.h: the common options of `mvld run` and `mvld pipeline`, and the plan for them.
  */
 #ifndef REQUEST_H
 #define REQUEST_H
@@ -32,13 +31,13 @@ struct request {
     "  --placement WORD     near, huge or as-is: where libraries go\n"                                  \
     "  --debug WORDS        MVLD_DEBUG, such as passes or all\n"
 
-/* 0; 1 when the option is none of these; -1 when its value is wrong (said). */
+/* 0; 1 if the option is none of these; -1 after an error message. */
 int request_option(struct request *, const char *subcommand, int option, const char *value);
 int request_is_empty(const struct request *);
-/* Puts the request into the environment, over what it held; `program` decides what
- * is configured.  NULL, or what is wrong. */
+/* Puts the request into the environment, overriding it; `program` decides what is configured.
+ * NULL, or the error. */
 const char *request_apply(const struct request *, const struct program *);
-/* What the loader would plan in this environment.  0 with NULL: nothing. */
+/* The loader's plan in this environment.  0 with NULL: nothing. */
 int request_plan(const struct program *, struct pipeline **out, char *why, size_t why_size);
 
 #endif

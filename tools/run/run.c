@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * run.c: `mvld run` starts one program under mvld, once; `mvld build` starts it as far
- * as its first constructor, where the loader writes its snapshot and exits; with --run
- * it goes on, and the loader adds what comes by dlopen.
+ * run.c: `mvld run` starts one program under mvld, once.  `mvld build` starts it until its first
+ * constructor, where the loader writes its snapshot and exits; with --run it continues, and the
+ * loader adds objects of dlopen.
  */
 #include "tools/cache/items.h"
 #include "tools/config/make.h"
@@ -47,7 +47,6 @@ static const char run_usage[] =
 
 static const char build_usage[] =
     "Usage: mvld build [OPTION...] [--] PROGRAM\n"
-    "       mvld build --ready [OPTION...] [--] PROGRAM\n"
     "       mvld build --run [OPTION...] [--] PROGRAM [ARGUMENT...]\n"
     "       mvld build --check [OPTION...] [--] PROGRAM\n"
     "\n"
@@ -56,10 +55,8 @@ static const char build_usage[] =
     "running these passes.  Nothing of PROGRAM runs.  The snapshot lies in\n"
     "$XDG_CACHE_HOME/mvld/snapshots; without XDG_CACHE_HOME in /var/cache/mvld/snapshots when root\n"
     "builds it, for everybody, else in ~/.cache/mvld/snapshots.  Its folder is printed; see mvld\n"
-    "cache.  With direct-calls, ready code of its objects is left beside it, for processes\n"
-    "without a snapshot.\n"
+    "cache.\n"
     "\n"
-    "  --ready              write ready code alone; the folder in which it lies is printed\n"
     "  --run                run PROGRAM, and add what it loads later (dlopen) to its snapshot,\n"
     "                       to the one that is there when it fits, else to a new one\n"
     "  --check              write nothing; say which snapshot a start of PROGRAM takes, or why none\n"
@@ -73,15 +70,15 @@ static const char build_usage[] =
     "standard error; 2 for wrong usage, 126 when PROGRAM cannot be executed, 127 when it is not\n"
     "found.\n";
 
-/* Room in front for what an interpreter, or the loader, wants there. */
+/* Space in front for what an interpreter, or the loader, needs there. */
 struct command {
     const char *name; /* of the subcommand */
     const char *snapshot; /* of `mvld build`: MVLD_SNAPSHOT */
-    int direct;  /* the loader is started, and loads the program */
-    int children; /* programs that descend from it start under mvld, too */
-    const char *file; /* what the user means, and its arguments */
+    int direct;  /* the loader is executed, and loads the program */
+    int children; /* descendants start under mvld, too */
+    const char *file; /* the user's command, and its arguments */
     char **asked;
-    char **argv; /* argv[first] is argv[0] of the program: of a script, its interpreter */
+    char **argv; /* argv[first] is argv[0] of the program: for a script, its interpreter */
     size_t first;
 };
 
@@ -90,7 +87,7 @@ static void put_in_front(struct command *c, const char *argument)
     c->argv[--c->first] = (char *)argument;
 }
 
-/* Follows #! lines: the command becomes that of the interpreter. */
+/* Follows #! lines: the command becomes the interpreter's. */
 static int resolve(struct program *p, struct command *c, const char *name)
 {
     char *path = program_find(name);
@@ -108,7 +105,7 @@ static int resolve(struct program *p, struct command *c, const char *name)
         }
         if (p->kind != PROGRAM_SCRIPT || depth == MOST_SCRIPTS)
             break;
-        c->argv[c->first] = p->path; /* the script's name takes the place of argv[0] */
+        c->argv[c->first] = p->path; /* the script's name replaces argv[0] */
         if (*p->argument)
             put_in_front(c, must_print("%s", p->argument));
         put_in_front(c, path = must_print("%s", p->interpreter));
@@ -120,9 +117,8 @@ static int resolve(struct program *p, struct command *c, const char *name)
     return 0;
 }
 
-/* Options that cannot hold are an error of the caller; a wrong configuration alone
- * is not: then the program runs untransformed, as it would by itself, and the loader
- * says so. */
+/* Impossible options are an error of the caller.  A wrong configuration alone is not: then the
+ * program runs untransformed, as without us, and the loader reports it. */
 static int check_plan(const struct request *r, const struct program *p, const struct command *c)
 {
     struct pipeline *plan = NULL;
@@ -138,7 +134,7 @@ static int check_plan(const struct request *r, const struct program *p, const st
     return TOOL_FAILED;
 }
 
-/* Whether the host loader lets argv[0] be chosen: glibc's does since 2.33. */
+/* Whether argv[0] can be chosen with the host loader: glibc's since 2.33. */
 static int takes_argv0(const struct program *p)
 {
     if (p->musl) /* since 1.2.2 */
@@ -169,10 +165,10 @@ static int object(const struct program *p, const struct command *c)
     return c->snapshot ? TOOL_FAILED : 0;
 }
 
-/* LOADER [--argv0 CALLED] [--argv0 NAME] PATH ARGUMENT...
- * As when the kernel starts it: $ORIGIN is where the file lies, argv[0] is what it was; and
- * configurations match by either, and by the path that led to it (loader/start/program.c).  Where
- * argv[0] cannot be chosen, it is the path, which must then be the one that led there. */
+/* LOADER [--argv0 CALLED] [--argv0 NAME] PATH ARGUMENT...  As if the kernel started it: $ORIGIN is
+ * the file's folder, argv[0] is unchanged; and configurations match by either, and by the executed
+ * path (loader/start/program.c).  If argv[0] cannot be chosen, it is PATH, which must then be the
+ * executed path. */
 static void put_loader(const struct program *p, struct command *c, const char *loader)
 {
     const char *argv0 = c->argv[c->first];
@@ -200,7 +196,7 @@ static int start(const struct program *p, struct command *c, const char *loader)
     if (c->snapshot) {
         int writes = strcmp(c->snapshot, "check") != 0;
         if (writes)
-            cache_keep_within(c->name, cache_bound(c->name), INT64_MAX); /* and said, when it cannot be */
+            cache_keep_within(c->name, cache_bound(c->name), INT64_MAX); /* reports if impossible */
         setenv("MVLD_SNAPSHOT", c->snapshot, 1);
         if (writes && must)
             progress("writing the snapshot of %s\n", p->path);
@@ -208,7 +204,7 @@ static int start(const struct program *p, struct command *c, const char *loader)
     fflush(stdout);
     if (c->children && (why = children_enter(loader)))
         complain(c->name, "what descends from %s is started without mvld: %s", p->path, why);
-    int in_place = c->children && !why; /* the kernel takes our loader for the machine's */
+    int in_place = c->children && !why; /* our loader is mounted over the machine's */
     if (in_place || p->kind != PROGRAM_PLAIN || (off && !strcmp(off, "off"))) {
         execv(file, c->asked);
     } else if (c->direct || (why = execute_itself(loader, file, c->asked, must))) {
@@ -229,7 +225,6 @@ static int run(const struct command *blank, const char *usage, int argc, char **
                                      {"direct", no_argument, NULL, 'D'},
                                      {"help", no_argument, NULL, 'h'},
                                      {blank->snapshot ? "run" : "children", no_argument, NULL, blank->snapshot ? 'r' : 'C'},
-                                     {blank->snapshot ? "ready" : NULL, no_argument, NULL, 'y'},
                                      {"check", no_argument, NULL, 'k'},
                                      {0}};
     struct command command = *blank;
@@ -246,7 +241,6 @@ static int run(const struct command *blank, const char *usage, int argc, char **
         case 'C': command.children = 1; break;
         case 'h': fputs(usage, stdout); return TOOL_OK;
         case 'r': command.snapshot = "run"; break;
-        case 'y': command.snapshot = "ready"; break;
         case 'k': command.snapshot = "check"; break;
         default:
             if (request_option(&r, command.name, c, optarg))

@@ -2,15 +2,17 @@
  *
  * tracer.c: see tracer.h.
  *
- * It stops the program once, where execv has made all of it and nothing of it has run.  What it writes then changes
- * nothing until its last write, which lies in one page and is therefore done or not done: whenever this process ends,
- * the other one goes on, under its own interpreter before that write and under our loader behind it.
+ * It stops the program once, when execv is complete and none of it has run.  What it writes has no
+ * effect before its last write, which is in one page and therefore done or not done: whenever this
+ * process ends, the other one continues, under its own interpreter before that write and under our
+ * loader after it.
  */
 #include "tools/run/tracer.h"
 #include "tools/common/tools.h"
 
 #include "loader/start/exchange.h"
 #include "rimf/base/base.h"
+#include "rimf/elf/headers.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -27,17 +29,17 @@
 #define SYS_close_range 436
 #endif
 
-#define STUB_ADDRESS 2   /* where in the stub the address of the struct exchange stands */
+#define STUB_ADDRESS 2   /* offset of the address of the struct exchange in the stub */
 #define NEAR_JUMP 5      /* bytes: e9 and a distance */
-#define FREE_BELOW 256   /* bytes below the stack's pointer that nobody writes to meanwhile */
+#define FREE_BELOW 256   /* bytes below the stack pointer that nobody writes to meanwhile */
 #define CODE64 0x33      /* the code segment of 64-bit programs */
 
 extern const unsigned char run_stub[], run_stub_end[];
 
 /* ---- before execv ---------------------------------------------------------------------- */
 
-/* Files of the program's: who waits for the end of a pipe shall not wait for us.  Standard error stays, to be written
- * to. */
+/* Closes files of the program: a reader of a pipe must not wait for us.  Standard error stays open,
+ * for messages. */
 static void close_files(const struct tracing *t)
 {
     int kept = t->own;
@@ -60,7 +62,8 @@ static int open_memory(pid_t pid)
     return open(name, O_RDWR | O_CLOEXEC);
 }
 
-/* The kernel may refuse writes to what is not writable: seen at a byte of ours, which stays what it is. */
+/* The kernel may refuse writes to read-only memory: tried with a byte of ours, which does not
+ * change. */
 static int try_memory(pid_t pid)
 {
     int fd = open_memory(pid), error = 0;
@@ -80,7 +83,7 @@ static int seize(const struct tracing *t)
     return ptrace(PTRACE_SEIZE, t->pid, 0, options) ? errno : try_memory(t->pid);
 }
 
-/* Signals reach the program as ever, and it stops and goes on by them.  0: it has ended. */
+/* Signals reach the program as usual, and stop and continue it.  0: it has ended. */
 static int wait_for_exec(pid_t pid)
 {
     for (;;) {
@@ -110,7 +113,7 @@ static int write_memory(int fd, uint64_t at, const void *from, size_t n)
     return pwrite(fd, from, n, (off_t)at) == (ssize_t)n;
 }
 
-/* Values of auxv, which stands behind the environment.  Those that are not there are 0. */
+/* Reads values of auxv, which follows the environment.  Missing ones are 0. */
 static int read_auxv(int fd, uint64_t sp, uint64_t *base, uint64_t *secure)
 {
     enum { ENVIRONMENT, TYPE, VALUE } next = ENVIRONMENT;
@@ -144,26 +147,26 @@ static int read_auxv(int fd, uint64_t sp, uint64_t *base, uint64_t *secure)
     }
 }
 
-/* The end of the interpreter; 0: it is none that starts at `entry`. */
+/* The end of the interpreter; 0: not one that starts at `entry`. */
 static uint64_t interpreter_end(int fd, uint64_t base, uint64_t entry)
 {
     _Alignas(8) char head[4096];
-    const Elf64_Ehdr *eh = (const void *)head;
     uint64_t end = 0;
+    size_t n;
 
-    if (!read_memory(fd, base, head, sizeof head) || memcmp(eh->e_ident, ELFMAG, SELFMAG) != 0 ||
-        eh->e_ident[EI_CLASS] != ELFCLASS64 || eh->e_machine != EM_X86_64 || base + eh->e_entry != entry ||
-        eh->e_phoff > sizeof head || eh->e_phoff % 8 || eh->e_phnum > (sizeof head - eh->e_phoff) / sizeof(Elf64_Phdr))
+    if (!read_memory(fd, base, head, sizeof head))
         return 0;
-    const Elf64_Phdr *ph = (const void *)(head + eh->e_phoff);
-    for (size_t i = 0; i < eh->e_phnum; i++)
+    const Elf64_Phdr *ph = elf_headers(head, sizeof head, &n);
+    if (!ph || base + ((const Elf64_Ehdr *)(const void *)head)->e_entry != entry)
+        return 0;
+    for (size_t i = 0; i < n; i++)
         if (ph[i].p_type == PT_LOAD && ph[i].p_vaddr + ph[i].p_memsz > end)
             end = ph[i].p_vaddr + ph[i].p_memsz;
     return rimf_page_up(base + end);
 }
 
-/* The stub, so that the entry leads to it: there, or in front of it with a jump, all in one page.  Its place in
- * x->code; 0: there is none. */
+/* Places the stub at the entry, or before it with a jump, all in one page.  Sets its offset in
+ * x->code; 0: impossible. */
 static int place_stub(unsigned char *code, uint64_t stub_reads, struct exchange *x)
 {
     size_t n = (size_t)(run_stub_end - run_stub), left = RIMF_PAGE - x->entry % RIMF_PAGE;

@@ -9,17 +9,17 @@
 #include <sys/types.h>
 
 struct tracing {
-    pid_t pid;         /* of who calls execv */
-    int own, other;    /* ends of a pair of sockets: the tracer's, and that of who calls execv */
-    int must;          /* without us nothing of the program may run */
+    pid_t pid;         /* of the process that calls execv */
+    int own, other;    /* ends of a pair of sockets: the tracer's, and the other process's */
+    int must;          /* without us the program must not run */
     const char *name;  /* of the subcommand, and */
-    const char *file;  /* of the program: for what is said */
+    const char *file;  /* the program's, for messages */
     const char *loader; /* absolute */
     uint64_t text, enter; /* of the loader (loader/start/exchange.h) */
 };
 
-/* What a new process runs; it may share the memory of the other one.  It waits for a byte, seizes the other one, and
- * answers with 0 or errno, an int.  Behind execv it lets the process go. */
+/* The function of a new process, which may share the other one's memory.  It waits for a byte,
+ * seizes the other one, and answers with 0 or errno, an int.  After execv it detaches. */
 int trace_execution(void *tracing);
 
 #endif

@@ -2,8 +2,8 @@
  *
  * run/wrapper.c: see wrapper.h.
  *
- * Where mvld is gone, or MVLD=off, the script starts the program plainly.  It sets no variable: one of that name
- * might be in the environment, and so the program's.
+ * Without mvld, or with MVLD=off, the script starts the program plainly.  It sets no variable: one
+ * of that name might be in the environment, and so the program's.
  */
 #include "tools/run/wrapper.h"
 #include "tools/common/tools.h"

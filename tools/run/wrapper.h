@@ -8,7 +8,7 @@
 /* The text of the script that starts `program`; to be freed. */
 char *wrapper_text(const char *program);
 
-/* The program that this script starts, to be freed; NULL: it is no script of ours. */
+/* The program that this script starts, to be freed; NULL: not a script of ours. */
 char *wrapper_program(const char *path);
 
 #endif

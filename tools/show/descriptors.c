@@ -2,11 +2,10 @@
  *
  * descriptors.c: walks note, switches, functions and call sites of a file.
  *
- * The run time (passes/multiverse) walks the same bytes in memory, where every
- * slot has been filled.  Here nothing has been relocated: a slot is followed
- * through the relocation that will fill it, and a reader wants to know *where*
- * a file is damaged.  So this is a walker of its own; both go by
- * include/mvld/descriptor.h alone.
+ * The run time (passes/multiverse) walks the same bytes in memory, where every slot has been
+ * filled.  Here nothing is relocated: a slot is followed through the relocation that will fill it,
+ * and users want to know *where* a file is damaged.  So this is a separate reader; both follow
+ * include/mvld/descriptor.h.
  */
 #include "tools/show/descriptors.h"
 #include "tools/common/tools.h"
@@ -18,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* "offset 0x…: <what>", from the address of what is wrong. */
+/* "offset 0x…: <what>", for the address of the error. */
 __attribute__((format(printf, 3, 4)))
 static int damaged(struct elf_file *f, uint64_t address, const char *format, ...)
 {
@@ -33,7 +32,7 @@ static int damaged(struct elf_file *f, uint64_t address, const char *format, ...
     return elf_fail(f, "offset 0x%" PRIx64 ": %s", (uint64_t)offset, what);
 }
 
-/* The address that a 32-bit distance at `field` leads to. */
+/* The address at a 32-bit distance from `field`. */
 static uint64_t follow(uint64_t field, int32_t distance)
 {
     return field + (uint64_t)(int64_t)distance;
@@ -48,14 +47,14 @@ static int follow_slot(struct elf_file *f, uint64_t field, int32_t distance,
     return 0;
 }
 
-/* To a thing of this file, or to the slot that holds its address. */
+/* Follows a distance to a thing of this file, or to the slot with its address. */
 static int follow_either(struct elf_file *f, uint64_t field, int32_t distance, int direct,
                          uint64_t offset, struct elf_target *out)
 {
     if (!direct) {
         if (follow_slot(f, field, distance, out))
             return -1;
-        out->address += offset; /* behind a symbol, when that is another object's */
+        out->address += offset; /* an offset from the symbol, if that is another object's */
         return 0;
     }
     *out = (struct elf_target){.address = follow(field, distance), .defined = 1};
@@ -98,7 +97,7 @@ static int read_switch(struct elf_file *f, struct descriptors *d, uint64_t at, u
     return 0;
 }
 
-/* Records of one switch stand together, the defining one first. */
+/* Sorts records of one switch together, the defining one first. */
 static int by_switch(const void *a, const void *b)
 {
     const struct mv_switch *x = a, *y = b;
@@ -111,7 +110,7 @@ static int by_switch(const void *a, const void *b)
     return names ? names : defines;
 }
 
-/* Units that only use a switch emit a record as well: one of them stays. */
+/* Units that only use a switch also emit a record: keep one. */
 static void merge_switches(struct descriptors *d)
 {
     size_t n = 0;
@@ -226,7 +225,7 @@ static int read_function(struct elf_file *f, struct descriptors *d, uint64_t at,
     return read_guards(f, fn, guards);
 }
 
-/* Records with their size in front, one after the other. */
+/* Visits adjacent records, which begin with their size. */
 static int each_record(struct elf_file *f, struct descriptors *d, const char *what,
                        uint64_t begin, uint64_t end, uint64_t minimum,
                        int (*read)(struct elf_file *, struct descriptors *, uint64_t, uint64_t))
@@ -246,63 +245,6 @@ static int each_record(struct elf_file *f, struct descriptors *d, const char *wh
 }
 
 /* ---- call sites ------------------------------------------------------------------ */
-
-/* The length of a load as descriptor.h lists them, or 0. */
-static unsigned read_length(const uint8_t *b, size_t n)
-{
-    size_t at = 0;
-    while (at < n && b[at] == 0x3e)
-        at++;
-    if (at < n && (b[at] & 0xf0) == 0x40) /* REX */
-        at++;
-    if (at + 1 < n && b[at] == 0x0f && (b[at + 1] & 0xf6) == 0xb6)
-        at++;
-    else if (at >= n || b[at] != 0x8b)
-        return 0;
-    at += 2; /* opcode, ModRM */
-    if (at > n)
-        return 0;
-    unsigned mode = b[at - 1] >> 6, base = b[at - 1] & 7;
-    at += mode == 0 && base == 5 ? 4 : (base == 4) + (mode == 1);
-    return mode > 1 || at > n ? 0 : at;
-}
-
-static enum mv_instruction decode(const uint8_t *b, size_t n, unsigned *length)
-{
-    *length = read_length(b, n);
-    if (*length)
-        return MV_READ;
-    *length = 6;
-    if (n >= 6) {
-        if (b[0] == 0xff && b[1] == 0x15) /* ff 15 rel32   call *rel32(%rip) */
-            return MV_CALL_GOT;
-        if (b[0] == 0xff && b[1] == 0x25) /* ff 25 rel32   jmp *rel32(%rip) */
-            return MV_JMP_GOT;
-        if ((b[0] == 0x67 || b[0] == 0x40) && b[1] == 0xe8) /* 67 e8 rel32   addr32 call */
-            return MV_CALL_RELAXED;
-        if (b[0] == 0xe9 && b[5] == 0x90) /* e9 rel32 90   jmp; nop */
-            return MV_JMP_RELAXED;
-    }
-    *length = 5;
-    if (n >= 5) {
-        if (b[0] == 0xe8) /* e8 rel32 */
-            return MV_CALL;
-        if (b[0] == 0xe9) /* e9 rel32 */
-            return MV_JMP;
-        if (b[0] == 0xeb && b[2] == 0xcc && b[3] == 0xcc && b[4] == 0xcc)
-            return MV_JMP_SHORT; /* eb rel8 cc cc cc */
-    }
-    *length = 0;
-    return MV_UNKNOWN;
-}
-
-const char *instruction_name(enum mv_instruction i)
-{
-    static const char *const names[] = {
-        "call", "jmp", "jmp short", "call *GOT", "jmp *GOT", "call (relaxed)", "jmp (relaxed)",
-        "read", "not a call"};
-    return names[i];
-}
 
 /* Whom it names: a function or switch of this file is named by its distance, a member of another's
  * by its record. */
@@ -338,7 +280,7 @@ static int read_site(struct elf_file *f, struct descriptors *d, uint64_t at)
         return -1;
     while (n && elf_read(f, s.address, bytes, n))
         n--;
-    s.instruction = decode(bytes, n, &s.length);
+    s.instruction = instruction_decode(bytes, n, &s.length);
     s.one_word = s.length && s.address / 8 == (s.address + s.length - 1) / 8;
     d->sites[d->n_sites++] = s;
     return 0;

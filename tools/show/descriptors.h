@@ -31,7 +31,7 @@ struct mv_variant {
 struct mv_function {
     const char *name;
     uint64_t record, body, pad;
-    int is_pointer, is_inline; /* an inline call: of `pointer`, with arms for variants */
+    int is_pointer, is_inline; /* an inline call: of `pointer`; its variants are arms */
     struct elf_target pointer;
     struct mv_variant *variants;
     size_t n_variants;
@@ -39,7 +39,7 @@ struct mv_function {
     size_t n_guards;
 };
 
-/* What stands at a call site; the order is that of descriptor.h. */
+/* The instruction at a call site, in the order of descriptor.h. */
 enum mv_instruction {
     MV_CALL, MV_JMP, MV_JMP_SHORT, MV_CALL_GOT, MV_JMP_GOT, MV_CALL_RELAXED, MV_JMP_RELAXED,
     MV_READ, MV_UNKNOWN
@@ -49,7 +49,7 @@ struct mv_site {
     uint64_t record, address;
     struct elf_target callee;
     enum mv_instruction instruction;
-    unsigned length; /* bytes of the instruction that a commit replaces */
+    unsigned length; /* length of the instruction that a commit replaces */
     int one_word;    /* inside one aligned 8-byte word */
 };
 
@@ -61,7 +61,7 @@ struct descriptors {
     size_t n_switches;
     uint64_t records, records_end; /* of switches */
     struct mv_function *functions;
-    size_t n_functions, n_inline; /* so many of them are inline calls */
+    size_t n_functions, n_inline; /* n_inline: number of inline calls among them */
     struct mv_site *sites;
     size_t n_sites;
 };
@@ -70,10 +70,12 @@ struct descriptors {
 int descriptors_read(struct elf_file *, struct descriptors *);
 void descriptors_free(struct descriptors *);
 
-/* Whether two slots lead to the same thing, as far as this file can tell. */
+/* Whether two slots have the same target, as far as this file tells. */
 int same_target(const struct elf_target *, const struct elf_target *);
-/* The name of the switch that a guard asks, or NULL. */
+/* The name of a guard's switch, or NULL. */
 const char *switch_name(const struct descriptors *, const struct elf_target *);
+/* The first of these bytes.  MV_UNKNOWN: none that a commit replaces, and *length is 0.  instruction.c */
+enum mv_instruction instruction_decode(const uint8_t *bytes, size_t n, unsigned *length);
 const char *instruction_name(enum mv_instruction);
 
 #endif

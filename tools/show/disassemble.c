@@ -2,8 +2,8 @@
  *
  * disassemble.c: see disassemble.h.
  *
- * capstone 4 does not know AVX-512: bytes that it rejects are shown as .byte,
- * one by one, and decoding goes on behind them.
+ * capstone 4 does not know AVX-512: bytes that it rejects are printed as .byte, one by one, and
+ * decoding continues behind them.
  */
 #include "tools/show/disassemble.h"
 #include "tools/common/library.h"

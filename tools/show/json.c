@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * json.c: what `mvld show --json` writes.
+ * json.c: the output of `mvld show --json`.
  */
 #include "tools/show/show.h"
 #include "tools/show/disassemble.h"

@@ -233,7 +233,7 @@ static void print_text(const struct show_view *view)
     }
 }
 
-/* What the command line asks for. */
+/* The command line. */
 struct wish {
     struct json *json;
     int code, lines;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * show.h: what the files of `mvld show` share.
+ * show.h: shared by the files of `mvld show`.
  */
 #ifndef SHOW_H
 #define SHOW_H
@@ -9,15 +9,15 @@
 #include "tools/common/lines.h"
 #include "tools/common/tools.h"
 
-/* A file on its way to the reader. */
+/* A file to be shown. */
 struct show_view {
     const struct elf_file *f;
     const struct descriptors *d;
-    struct lines *lines; /* NULL: not asked for, or none */
+    struct lines *lines; /* NULL: not requested, or none */
     int code;            /* disassemble */
 };
 
-/* The function of this file that a call leads to, or NULL. */
+/* The function of this file that a call targets, or NULL. */
 const struct mv_function *show_callee_of(const struct descriptors *, const struct elf_target *callee);
 /* One object. */
 void show_json(struct json *, const struct show_view *);

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The next field of a line, which is ended where its tab was; the last one stands for all behind it. */
+/* The next field of a line, which is terminated at its tab; the last one contains the whole rest. */
 static const char *next_field(char **at)
 {
     char *field = *at, *tab = field ? strchr(field, '\t') : NULL;

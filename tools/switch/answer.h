@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * answer.h: what a process answers to "list" (passes/multiverse/library/request.c), taken apart.
+ * answer.h: parses a process's answer to "list" (passes/multiverse/library/request.c).
  */
 #ifndef ANSWER_H
 #define ANSWER_H
@@ -10,7 +10,7 @@
 
 struct live_switch {
     const char *name;
-    uint64_t address, value; /* value: extended to 64 bits as its type has it */
+    uint64_t address, value; /* value: extended to 64 bits by its type */
     unsigned width, flags;   /* MULTIVERSE_SWITCH_* */
     int is_bound;
     size_t n_functions;
@@ -21,18 +21,18 @@ struct live_function {
     uint64_t address;
     size_t n_variants, n_sites;
     const char *active, *outcome, *why; /* active: the variant in force, or "" */
-    const char *asks; /* the switches that its variants ask, tab between them */
+    const char *asks; /* the switches that its variants read, separated by tabs */
 };
 
 struct answer {
-    char *text; /* in which the names are */
+    char *text; /* contains the names */
     struct live_switch *switches;
     size_t n_switches;
     struct live_function *functions;
     size_t n_functions;
 };
 
-/* Takes the text over.  0, or -1: it is of another build. */
+/* Parses the text and owns it.  0, or -1: it is of another build. */
 int answer_parse(struct answer *, char *text);
 void answer_free(struct answer *);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * reach.c: see reach.h.  A program that was built with the plugin and has no library gets one, by dlopen.
+ * reach.c: see reach.h.  If a program that was built with the plugin has no library, it gets one by
+ * dlopen.
  */
 #include "tools/switch/reach.h"
 #include "tools/common/elf_file.h"
@@ -22,7 +23,7 @@ static int is_there(void *cookie, uint64_t desc, uint32_t size)
     return 1;
 }
 
-/* Has some object switches?  And which one has the library linked in? */
+/* Whether some object has switches, and which one contains the library. */
 static int look_through(struct reach *r)
 {
     int found = 0;
@@ -62,6 +63,8 @@ int reach_open(struct reach *r, pid_t pid)
     return 0;
 }
 
+/* Opens the library as if the program had called dlopen where the thread waits.  The thread's errno
+ * is restored. */
 static int bring_library(struct reach *r)
 {
     struct attach *a = r->attach;
@@ -95,7 +98,7 @@ char *reach_ask(struct reach *r, const char *request)
     answer = attach_room(a, &size);
     if (!question || attach_call(a, r->function, (uint64_t[]){question, answer, size}, 3, &result))
         return NULL;
-    do { /* up to its NUL, page by page: what lies behind may be no memory yet */
+    do { /* up to the NUL, page by page: the memory behind it may not be mapped */
         n = 4096 - (answer + used) % 4096;
         text = must_grow(text, used + n + 1, 1);
         if (attach_read(a, answer + used, text + used, n))

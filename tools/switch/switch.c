@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * switch.c: `mvld switch` lists and changes the switches of processes that run.
+ * switch.c: `mvld switch`: lists and changes the switches of running processes.
  */
 #include "tools/attach/which.h"
 #include "tools/common/tools.h"
@@ -53,7 +53,7 @@ static int explain(const struct reach *r)
 
 /* ---- which switches */
 
-/* Does NAME, of `length` bytes, mean this switch? */
+/* Whether NAME, of `length` bytes, means this switch. */
 static int is_meant(const struct live_switch *s, const char *name, size_t length)
 {
     char *pattern = must_print("%.*s", (int)length, name), *at = strrchr(pattern, '@'), *end;
@@ -84,7 +84,7 @@ static int is_pattern(const char *name, size_t length)
     return 0;
 }
 
-/* Adds " ADDRESS=VALUE" for one NAME=VALUE.  0, or -1 when it is said what is wrong. */
+/* Adds " ADDRESS=VALUE" for one NAME=VALUE.  0, or -1 after an error message. */
 static int add_change(struct reach *r, const struct answer *a, const char *name, char **text)
 {
     const char *equals = strchr(name, '=');
@@ -238,7 +238,8 @@ static void told(const struct request *q, struct json *j, const struct attach *t
     json_end(j, '}');
 }
 
-/* The names are looked up while the thread stands: what is found then is what is changed.  The answer, or NULL. */
+/* Looks up the names while the thread is stopped, so that the switches found are those changed.
+ * Returns the answer, or NULL. */
 static char *change(struct reach *r, const struct request *q)
 {
     char *text = must_print("%s", q->action), *said = NULL;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * try/measure.c: runs a program in several ways, and compares them.
+ * try/measure.c: runs a program by several methods, and compares them.
  *
- * The machine's speed drifts, so ways are compared within a round, whose order is drawn; the median of
- * these ratios is what is said.  Its interval comes from the ranks alone (the binomial distribution): of n
- * ratios the k-th smallest and the k-th largest enclose the true median in 95 of 100 cases, whatever the
- * times' distribution is.
+ * The machine's speed drifts, so methods are compared within a round of random order; the median of
+ * these ratios is reported.  Its interval is computed from ranks (binomial distribution): of n
+ * ratios the k-th smallest and the k-th largest enclose the true median in 95 of 100 cases,
+ * whatever the distribution of times.
  */
 #include "tools/try/try.h"
 #include "tools/common/tools.h"
@@ -23,8 +23,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define LONGEST 10 /* seconds of a run */
-#define FEWEST 6u  /* rounds: with fewer there is no interval of 95 % */
+#define LONGEST 10 /* seconds, limit of a run */
+#define FEWEST 6u  /* rounds: fewer give no 95 % interval */
 
 static double now(void)
 {
@@ -47,7 +47,7 @@ static void become(const struct try_way *way)
     for (int fd = 0; fd < 3; fd++)
         dup2(null, fd);
     setpgid(0, 0);
-    prctl(PR_SET_PDEATHSIG, SIGKILL); /* nothing goes on when we are interrupted */
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* children end when we are interrupted */
     if (try_enter(&way->place))
         _exit(127);
     execve(way->argv[0], way->argv, way->environment);
@@ -62,7 +62,7 @@ static void end_it(int signal)
     kill(-running, SIGKILL);
 }
 
-/* The status; -1: it could not be started, or did not end in time. */
+/* Returns the status; -1: it could not be started, or did not end in time. */
 static int run_once(const struct try_way *way, struct sample *s)
 {
     struct rusage usage;
@@ -98,7 +98,7 @@ static void shuffle(size_t *order, size_t n)
     }
 }
 
-/* The first run of each fills caches, and is not counted. */
+/* The first run of each method fills caches, and is not counted. */
 static const char *warm_up(struct try_runs *r)
 {
     struct sample ignored;
@@ -142,7 +142,7 @@ const char *try_measure(struct try_runs *r, double seconds, size_t most)
     if (!why && r->ways[0].wrong)
         return "it ends with one status or another, so that runs cannot be compared";
     if (!why && r->n_rounds < FEWEST)
-        return must_print("%zu rounds are too few to tell: name arguments with which it ends sooner", r->n_rounds);
+        return must_print("%zu rounds are too few to tell: name arguments with which it ends sooner, or more --seconds", r->n_rounds);
     return why;
 }
 

@@ -26,7 +26,8 @@ extern char **environ;
 
 enum { MOST_WAYS = 6 };
 
-/* This environment without what steers mvld, and with the scratch folder's cache; `tunables` or NULL. */
+/* This environment without mvld's variables, and with the scratch folder's cache; `tunables` or
+ * NULL. */
 static char **environment_with(const char *scratch, const char *tunables)
 {
     const char *folders = path_pass_folders();
@@ -47,7 +48,7 @@ static char **environment_with(const char *scratch, const char *tunables)
 
 static const struct try_place here = {-1, -1, -1};
 
-/* Runs a command there, silently.  0 when it ends with 0. */
+/* Runs a command there, silently.  Returns 0 if it exits with 0. */
 static int run_silently(char **argv, char **environment, const struct try_place *place)
 {
     int status = -1;
@@ -107,7 +108,7 @@ static int open_of(pid_t pid, const char *what)
     return fd;
 }
 
-/* A mount namespace in which `copy` stands in the place of `path`; or `here`. */
+/* A mount namespace with `copy` mounted over `path`; or `here`. */
 static struct try_place place_with(const char *copy, const char *path)
 {
     struct try_place place = here;
@@ -142,7 +143,8 @@ static void add_way(struct try_runs *r, const char *name, const char *remedy, ch
         .name = name, .remedy = remedy, .argv = argv, .environment = environment, .place = *place};
 }
 
-/* One way under mvld, `run`: its snapshot is made, with what the program loads while it runs. */
+/* Adds a method under mvld, `run`, and makes its snapshot, with the files that the program loads
+ * while it runs. */
 static void add_snapshot(struct try_runs *r, const char *name, const char *remedy, const char *passes, char **argv,
                          char **run, const char *scratch, const struct try_place *place)
 {
@@ -153,7 +155,8 @@ static void add_snapshot(struct try_runs *r, const char *name, const char *remed
     run_silently(build, environment, place);
 }
 
-/* A cache with the same analyses: snapshots of one program in two files would take each other's place. */
+/* A second cache with the same analyses: snapshots of one program in two files would replace each
+ * other. */
 static char *second_cache(const char *scratch)
 {
     char *cache = must_print("%s/second", scratch), *analyses = must_print("%s/mvld", scratch);
@@ -164,21 +167,21 @@ static char *second_cache(const char *scratch)
     return cache;
 }
 
-/* The command through the script that `mvld enable' would make, or NULL: it would make none. */
+/* The command by the script that `mvld enable' would make, or NULL: it would make none. */
 static char **wrapped(char **argv, const char *real, const char *scratch)
 {
     const char *why;
     char *place = ways->place(&(struct target){.program = (char *)real, .called = argv[0]}, &why);
     char *script = must_print("%s/wrapper", scratch), *text = wrapper_text(argv[0]);
     char **run = NULL;
-    if (place && !made_write(script, text, 0755)) /* where files may not be executed, too */
+    if (place && !made_write(script, text, 0755)) /* the folder may be noexec */
         run = command_of(argv + 1, (const char *const[]){"/bin/sh", script, NULL});
     free(text);
     free(place);
     return run;
 }
 
-/* The file that runs: of a script its interpreter. */
+/* The executed file: for a script its interpreter. */
 static const char *resolve_program(char **argv, struct program *p)
 {
     char *path = program_find(argv[0]);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * prepare.h: makes what the ways of `mvld try` need, in a scratch folder.
+ * prepare.h: prepares the methods of `mvld try`, in a scratch folder.
  */
 #ifndef PREPARE_H
 #define PREPARE_H
 
 #include "tools/try/try.h"
 
-/* Fills in the ways to start `argv`, of which the first two are plain, and makes their snapshots below
- * `scratch`.  NULL, or why the program cannot run under mvld. */
+/* Fills in the methods to start `argv`, of which the first two are plain, and makes their snapshots
+ * below `scratch`.  NULL, or why the program cannot run under mvld. */
 const char *prepare_ways(struct try_runs *, const char *scratch, char **argv);
 
 #endif

@@ -2,11 +2,11 @@
  *
  * try/try.c: `mvld try`: whether a program gains by mvld, on this machine and with these arguments.
  *
- * Analyses and snapshots go to a scratch folder, and into each way's XDG_CACHE_HOME.  As root, the
- * program's file is replaced by one with our interpreter in a mount namespace of its own (prepare.c), so that
- * all else is as after `mvld set-interp`.  Before that comes the script that `mvld enable` would make, where it would
- * make one (tools/enable/ways.c), else `mvld run`, for others than root.  A child does
- * all this; the process that the user started only waits, and removes the scratch folder.
+ * Analyses and snapshots go to a scratch folder, and into each method's XDG_CACHE_HOME.  For root,
+ * the program's file is replaced in a mount namespace (prepare.c) by one with our interpreter, so
+ * that everything is as after `mvld set-interp`.  Before that comes the script that `mvld enable`
+ * would make, if any (tools/enable/ways.c), or else `mvld run` for other users.  A child does all
+ * this; the user's process only waits, and removes the scratch folder.
  */
 #include "tools/common/tools.h"
 #include "tools/try/try.h"
@@ -44,8 +44,8 @@ struct options {
 
 /* ---- the report ---------------------------------------------------------------------- */
 
-/* The first way, and so the simplest, that takes less time for certain and is not beaten for certain by a
- * later one; or 0: none takes less. */
+/* The first, and so simplest, method that certainly takes less time and is not certainly beaten by
+ * a later one; 0: none takes less. */
 static size_t best_way(const struct try_runs *r)
 {
     size_t best = 0;
@@ -55,7 +55,7 @@ static size_t best_way(const struct try_runs *r)
     return best;
 }
 
-/* A process has at least the memory of the one that started it, in the kernel's books. */
+/* The kernel counts at least the parent's memory for a process. */
 static int memory_is_known(const struct try_runs *r)
 {
     struct rusage own;
@@ -175,7 +175,7 @@ static int measure_in_child(const struct options *o, char **argv)
     pid_t pid = fork();
     if (!pid)
         _exit(measure(o, scratch, argv));
-    signal(SIGINT, SIG_IGN); /* the child ends by it, and we remove what it made */
+    signal(SIGINT, SIG_IGN); /* the child ends by it, and we clean up */
     signal(SIGTERM, SIG_IGN);
     while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
         ;

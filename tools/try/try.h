@@ -1,48 +1,52 @@
 /* SPDX-License-Identifier: MIT
  *
- * try.h: what `mvld try` measures of a program, and what follows from it.
+ * try.h: measurements of `mvld try`, and conclusions.
  */
 #ifndef TRY_H
 #define TRY_H
 
 #include <stddef.h>
 
-enum { TRY_WALL, TRY_CPU, TRY_MEMORY, TRY_FIGURES }; /* seconds, seconds, KiB at most resident */
+enum { TRY_WALL, TRY_CPU, TRY_MEMORY, TRY_FIGURES }; /* seconds, seconds, KiB of maximum resident
+                                                      * memory */
 
 struct sample {
     double figure[TRY_FIGURES];
 };
 
-/* A mount namespace, and the root and working folders in it: entering one alone would lead out of a chroot.
- * mounts -1: those of this process. */
+/* A mount namespace, and root and working folder in it: entering only the namespace would leave a
+ * chroot.  mounts -1: this process's. */
 struct try_place {
     int mounts, root, folder;
 };
-/* measure.c: this process goes there.  0, or -1. */
+/* measure.c: enters it.  0, or -1. */
 int try_enter(const struct try_place *);
 
-/* A way to start the program.  The first way is the plain one. */
+/* A method to start the program.  The first is the plain one. */
 struct try_way {
     const char *name;
-    const char *remedy; /* the command that switches it on, up to the program's name; NULL for plain ways */
+    const char *remedy; /* the command that enables it, up to the program's name; NULL for plain
+                         * methods */
     char **argv; /* argv[0] is a path */
     char **environment;
     struct try_place place;
-    const char *wrong;      /* why it is no longer measured, or NULL */
+    const char *wrong;      /* why it is not measured any more, or NULL */
     struct sample *samples; /* one for each round */
 };
 
 struct try_runs {
     struct try_way *ways;
     size_t n_ways, n_rounds;
-    int status; /* the plain program's, as of waitpid */
+    int status; /* the plain program's, from waitpid */
 };
 
-/* measure.c: runs all ways in each round, in a random order, until `seconds` are over or `most` rounds are
- * done.  A way whose status differs from the plain one's gets `wrong`.  NULL, or why nothing can be measured. */
+/* measure.c: runs all methods in each round, in random order, until `seconds` are over or `most`
+ * rounds are done.  A method whose status differs from the plain one's gets `wrong`.  NULL, or why
+ * nothing can be measured. */
 const char *try_measure(struct try_runs *, double seconds, size_t most);
 
-/* The ratios of a way's figure to the plain one's, round by round: their median and its 95 % interval. */
+/* The ratios of a method's figure to the plain one's, for each round: their median and its 95 %
+ * interval. */
 struct ratio {
     double low, median, high;
 };

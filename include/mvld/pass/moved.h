@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: MIT
  *
- * mvld/pass/moved.h: for passes that move code (fragment_move), and for who adds code with names (code_add).
- * Included by mvld/pass.h.
+ * mvld/pass/moved.h: for passes that move code (fragment_move) or add code with names (code_add).  Included by
+ * mvld/pass.h.
  */
 #ifndef MVLD_PASS_MOVED_H
 #define MVLD_PASS_MOVED_H
 
-/* In what pages moved code lies: 2 MiB each where the code fills them, and they are there; others are
- * small. */
+/* The pages of moved code.  Pages of 2 MiB are used where the code fills them and they are available; the rest
+ * is in small pages. */
 enum mvld_pages {
     MVLD_PAGES_SMALL,
-    MVLD_PAGES_THP,     /* put together by the kernel (transparent huge pages) */
-    MVLD_PAGES_HUGETLB, /* of the machine's pool; what that lacks, as THP */
-    MVLD_PAGES_QUICK,   /* what is there soonest: in the process the kernel's, where its setting
-                         * has them and code fills half of one; in a snapshot small */
-    MVLD_PAGES_POOL,    /* of the machine's pool; what that lacks, small */
-    MVLD_PAGES_HOT      /* as THP, but nothing is paid for huge pages behind the last MVLD_MOVE_HOT */
+    MVLD_PAGES_THP,     /* transparent huge pages of the kernel */
+    MVLD_PAGES_HUGETLB, /* from the machine's pool; falls back to THP */
+    MVLD_PAGES_QUICK,   /* the fastest to get: in the process transparent huge pages, if the kernel's setting
+                         * allows them and code fills half of one; in a snapshot small pages */
+    MVLD_PAGES_POOL,    /* from the machine's pool; falls back to 4 KiB pages */
+    MVLD_PAGES_HOT      /* as THP, but small pages after the last MVLD_MOVE_HOT fragment */
 };
 
-/* Who gets the names of moved or added code, or-ed. */
-#define MVLD_NAMES_DEBUGGERS 1u /* GDB and LLDB, by the JIT interface of GDB */
+/* Readers of the names of moved or added code, or-ed. */
+#define MVLD_NAMES_DEBUGGERS 1u /* GDB and LLDB, by GDB's JIT interface */
 #define MVLD_NAMES_PERF 2u      /* perf, by /tmp/perf-PID.map */
 
-#define MVLD_MOVE_HOT 1u /* it begins where it lies best in the lines of the caches */
+#define MVLD_MOVE_HOT 1u /* aligned for the instruction cache's lines */
 
 #endif

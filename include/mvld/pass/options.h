@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * mvld/pass/options.h: what a pass can be told.  Included by mvld/pass.h.
+ * mvld/pass/options.h: options of a pass.  Included by mvld/pass.h.
  */
 #ifndef MVLD_PASS_OPTIONS_H
 #define MVLD_PASS_OPTIONS_H
@@ -13,21 +13,22 @@ enum mvld_option_type {
     MVLD_OPTION_INT,      /* int64_t, min <= value <= max; decimal or 0x */
     MVLD_OPTION_WORD,     /* one of `words` */
     MVLD_OPTION_STRING,
-    MVLD_OPTION_PREFIX,   /* `name` is a prefix such as "set."; any number of keys,
-                             each a string: they follow each other in the settings */
-    MVLD_OPTION_WORDS,    /* some of `words` (at most MVLD_WORDS_MAX), none twice, by preference: "thp, small" */
-    MVLD_OPTION_FILE,     /* a string, the path of a file that the pass reads, or "": a snapshot is
-                             not taken when there is another file than when it was made */
-    MVLD_OPTION_SYMBOL    /* "LIBRARY:SYMBOL", a definition in a library of that name, without its folder
-                             (setting_symbol): what matched nothing at the start is said, and `mvld pipeline`
-                             says what will not */
+    MVLD_OPTION_PREFIX,   /* `name` is a prefix such as "set." of any number of keys, each a string; they are
+                           * adjacent in the settings */
+    MVLD_OPTION_WORDS,    /* several of `words` (at most MVLD_WORDS_MAX), each once, in order of preference:
+                           * "thp, small" */
+    MVLD_OPTION_FILE,     /* the path of a file that the pass reads, or "".  A snapshot is used only while the
+                           * file is the one that it was made with */
+    MVLD_OPTION_SYMBOL    /* "LIBRARY:SYMBOL", a definition in a library with that file name (setting_symbol).
+                           * mvld reports an option that matched nothing at the start, and `mvld pipeline` one
+                           * that will match nothing */
 };
 
 struct mvld_option {
     const char *name;
     enum mvld_option_type type;
     int64_t min, max;
-    const char *initial;       /* default, as text; NULL: none, its setting's text is NULL */
+    const char *initial;       /* default, as text; NULL: none, and `text` of its setting is NULL */
     const char *const *words;  /* MVLD_OPTION_WORD, MVLD_OPTION_WORDS: NULL-terminated */
     const char *help;          /* one line */
 };
@@ -35,21 +36,22 @@ struct mvld_option {
 /* One configured value, checked against the declaration. */
 struct mvld_setting {
     const char *name; /* whole key, "set.config_smp" */
-    const char *text; /* NULL: nothing was said and there is no default */
-    int64_t number;   /* BOOL, INT; index into words for WORD; WORDS: see below */
-    const char *file; /* where it was said; "" for a default */
+    const char *text; /* NULL: not configured, and no default */
+    int64_t number;   /* BOOL, INT; index into words for WORD; for WORDS see mvld_setting_word */
+    const char *file; /* the configuration file; "" for a default */
     unsigned line;
 };
 
-#define MVLD_WORDS_MAX 15u /* of MVLD_OPTION_WORDS: four bits of a number for each */
+#define MVLD_WORDS_MAX 15u /* of MVLD_OPTION_WORDS: four bits of `number` each */
 
-/* The i-th of the words that were said, as an index into `words`, or -1: there are no more. */
+/* Returns the i-th configured word as an index into `words`, or -1 behind the last. */
 static inline int mvld_setting_word(const struct mvld_setting *setting, unsigned i)
 {
     return i < MVLD_WORDS_MAX ? (int)(setting->number >> 4 * i & 15) - 1 : -1;
 }
 
-/* Of MVLD_OPTION_SYMBOL: the symbol, behind the library and a colon; NULL: it is no such text. */
+/* For MVLD_OPTION_SYMBOL: returns the symbol, behind the library and a colon, or NULL if the text has another
+ * form. */
 static inline const char *mvld_setting_symbol(const struct mvld_setting *setting)
 {
     const char *p = setting->text;
@@ -59,7 +61,7 @@ static inline const char *mvld_setting_symbol(const struct mvld_setting *setting
     return p && *p && p != setting->text && p[1] ? p + 1 : NULL;
 }
 
-/* 1: the file at this path is called as the library, without its folder. */
+/* Returns 1 if the last component of `path` is the option's library. */
 static inline int mvld_setting_is_library(const struct mvld_setting *setting, const char *path)
 {
     const char *text = setting->text, *file = path;

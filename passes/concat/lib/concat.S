@@ -1,34 +1,31 @@
 /* SPDX-License-Identifier: MIT
  *
- * concat.S: libconcat.so.1, the room to which concat moves code.
+ * concat.S: libconcat.so.1, the region to which concat moves code.
  *
- * The room is a shared object that the host loader maps like any other, so whoever asks
- * the host loader which object an address lies in (unwinders by dl_iterate_phdr and
- * _dl_find_object, debuggers by the link map) finds moved code and its unwind table
- * without help from us.
+ * The region is a shared object that the host loader maps like any other.  So a query for the
+ * object of an address (by unwinders with dl_iterate_phdr and _dl_find_object, by debuggers with
+ * the link map) finds moved code and its unwind table without our help.
  *
  *   from linked address     as mapped   what
  *   0                       r-x, file   headers, dynamic symbols, stubs
  *   dynamic                 r--, file   the dynamic section (RELRO)
  *   descriptor              rw-, file   what debuggers read (GDB's JIT interface)
- *   frames                  r--, none   concat_frames, where PT_GNU_EH_FRAME points
- *   code                    ---, none   concat_code
+ *   frames                  r--, none   mvld_moved_frames, where PT_GNU_EH_FRAME points
+ *   code                    ---, none   mvld_moved_code
  *
- * The last two have no bytes in the file and are never writable as linked: they cost
- * address space, but neither memory nor what the kernel promises (overcommit).  Frames can
- * be read, because an unwinder that asks about a stray address in concat_code would
- * otherwise fault: zeros are a table of a version that none knows, and it goes on.
+ * The last two have no bytes in the file and are never writable as linked: they cost addresses, but
+ * neither memory nor commit charge.  Frames are readable, because otherwise an unwinder that looks
+ * up a stray address in mvld_moved_code would fault: it reads zeros as a table of unknown version, and
+ * ignores it.
  *
- * No linker writes such a file: each puts segments around sections.  And sections around
- * the room are what may not be: gdb takes the object of an address from its section, and
- * would look for the names of moved code here (they are in files of their own, see
- * rimf/moved/symfile.h).  So the bytes of the whole file stand here, headers and all, and the
- * linker writes them out as they are (--oformat binary).
+ * No linker writes such a file: a linker puts segments around sections.  The region must not be in
+ * a section: gdb finds the object of an address by its section, and would look for the names of
+ * moved code here (they are in other files, see rimf/moved/symfile.h).  So the bytes of the whole
+ * file, including headers, are written here, and the linker copies them (--oformat binary).
  *
- * What may not happen: a name of ours answering somebody else's look-up, because this
- * object stands in the global scope before most.  So all dynamic ones begin with concat_.
- * Programs that compile at run time (LLVM) have a __jit_debug_descriptor of their own:
- * those names are in .symtab alone, where only debuggers look.
+ * No name of this object may satisfy a look-up of another, because it precedes most in the global
+ * scope.  So all dynamic names begin with mvld_moved_.  Programs that compile at run time (LLVM) have a
+ * __jit_debug_descriptor of their own: those names are in .symtab only, which only debuggers read.
  */
 #include "room.h"
 
@@ -53,7 +50,7 @@
 
     .macro program_header type, flags, at, filesz, memsz, align=PAGE
     .long \type, \flags
-    .quad \at, \at, \at /* offset and address are the same */
+    .quad \at, \at, \at /* offset and address are equal */
     .quad \filesz, \memsz, \align
     .endm
 
@@ -104,10 +101,10 @@ dynsym:
 dynsym_end:
 
 /* One bucket, one word of bloom filter, shift 6; hashes in the order of the symbols. */
-#define HASH_CODE 0xea1d63b7
-#define HASH_FRAMES 0xee397b3a
-#define HASH_JIT 0x7b755e23
-#define HASH_CHANGED 0x29dc2ecc
+#define HASH_CODE 0xf673454c
+#define HASH_FRAMES 0x678e160f
+#define HASH_JIT 0x931ae118
+#define HASH_CHANGED 0xc2fbd6c1
 #define BLOOM(hash) (1 << ((hash) & 63) | 1 << ((hash) >> 6 & 63))
     .balign 8, 0
 hash:
@@ -120,13 +117,13 @@ hash_end:
 dynstr:
     .byte 0
     .set name_code, . - dynstr
-    .asciz "concat_code"
+    .asciz "mvld_moved_code"
     .set name_frames, . - dynstr
-    .asciz "concat_frames"
+    .asciz "mvld_moved_frames"
     .set name_jit, . - dynstr
-    .asciz "concat_jit"
+    .asciz "mvld_moved_jit"
     .set name_changed, . - dynstr
-    .asciz "concat_jit_changed"
+    .asciz "mvld_moved_jit_changed"
     .set name_soname, . - dynstr
     .asciz "libconcat.so.1"
 dynstr_end:
@@ -161,7 +158,7 @@ descriptor: /* struct jit_descriptor: version, action, entry at hand, first entr
     .balign PAGE, 0
 frames:
 
-/* From here on not mapped: for debuggers and binutils. */
+/* Not mapped from here on: for debuggers and binutils. */
 symtab:
     .zero 24
     symbol str_descriptor, GLOBAL, OBJECT, DATA_SECTION, descriptor-file, descriptor_size
@@ -177,9 +174,9 @@ strtab:
     .set str_register, . - strtab
     .asciz "__jit_debug_register_code"
     .set str_code, . - strtab
-    .asciz "concat_code"
+    .asciz "mvld_moved_code"
     .set str_frames, . - strtab
-    .asciz "concat_frames"
+    .asciz "mvld_moved_frames"
 strtab_end:
 
 shstrtab:

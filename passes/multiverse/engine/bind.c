@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * bind.c: which points an operation reaches, and what it wants of each: a variant, or 0
- * for the generic; of a constant its value, or a load.  write.c then makes it so.
+ * bind.c: selects the points that an operation reaches, and the wanted binding of each: a variant,
+ * or 0 for the generic; for a constant its value, or a load.  write.c then writes it.
  */
 #include "passes/multiverse/engine/engine.h"
 
@@ -13,7 +13,7 @@ static int has_guard_on(const struct mv_point *point, const struct mv_switch *sw
     return 0;
 }
 
-/* Points that something new calls, or that could not be written: once more. */
+/* Selects again the points that a new object calls, or that could not be written. */
 static void select_dirty(struct mv_point *point)
 {
     if (point->selected || !point->dirty || point->unit->closing)
@@ -41,8 +41,8 @@ static void decide(struct mv_engine *engine, struct mv_point *point, enum mv_act
     point->wanted_value = point->value;
 }
 
-/* A commit of everything would find all as the last one left it.  Where an object is being closed, some functions
- * are not looked at. */
+/* Whether a commit of everything would change nothing.  Not known while an object is being closed,
+ * because its functions are skipped. */
 static int is_settled(struct mv_engine *engine)
 {
     if (!engine->settled || engine->some_closing || !mv_values_are_in_force(engine))
@@ -52,7 +52,7 @@ static int is_settled(struct mv_engine *engine)
     return 1;
 }
 
-/* What a function pointer leads to has to be asked each time. */
+/* The target of a function pointer must be read each time. */
 static void settle(struct mv_engine *engine)
 {
     uint32_t n = 0;
@@ -105,8 +105,8 @@ int mv_apply(struct mv_engine *engine, enum mv_action action, enum mv_scope scop
     return changed;
 }
 
-/* An inline call of a function that was there before: nobody knows with which values that was bound.
- * It leads to that until something is committed. */
+/* An inline call of a function that existed before: the values with which that was bound are
+ * unknown.  It calls the function until the next commit. */
 static int calls_known(const struct mv_engine *engine, const struct mv_point *point)
 {
     const struct mv_point *function = mv_function_of(engine, point);
@@ -121,7 +121,7 @@ int mv_apply_fresh(struct mv_engine *engine)
     for (struct mv_unit *u = engine->units; u; u = u->next)
         for (size_t i = 0; i < u->n_points; i++)
             bound |= u->points[i].target || (u->fresh && mv_is_in_force(engine, &u->points[i]));
-    if (!bound) { /* nothing is committed: sites can be read when something is */
+    if (!bound) { /* nothing is committed: sites are read at the first commit */
         mv_finished(engine);
         return 0;
     }
@@ -152,5 +152,5 @@ int mv_object_is_intact(struct mv_engine *engine, const struct mvld_object *obje
     for (const struct mv_unit *u = engine->units; u; u = u->next)
         if (u->object == object)
             return mv_words_are_intact(engine, u);
-    return 0; /* nothing was changed there: it can as well be found anew */
+    return 0; /* nothing was changed there: the object can be gathered anew */
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * describe.c: a switch or a function as one line for people.
+ * describe.c: describes a switch or a function in one line for people.
  */
 #include "passes/multiverse/engine/engine.h"
 

@@ -1,73 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * engine.c: the engine's lock, look-ups, sentences, and its links to libmultiverse.
+ * engine.c: the engine's lock, look-ups, and connections to libmultiverse.
  */
 #include "passes/multiverse/engine/engine.h"
-
-/* ---- sentences */
-
-static void add_line(char *text, size_t size, size_t *used, size_t *lost, const char *line)
-{
-    size_t length = rimf_strlen(line);
-
-    if (length + 2 > size - *used) {
-        ++*lost;
-        return;
-    }
-    memcpy(text + *used, line, length);
-    *used += length;
-    text[(*used)++] = '\n';
-    text[*used] = 0;
-}
-
-int mv_fail(struct mv_engine *engine, int err, const char *format, ...)
-{
-    char text[sizeof engine->reply->error];
-    va_list args;
-
-    va_start(args, format);
-    rimf_vformat(text, sizeof text, format, args);
-    va_end(args);
-    if (engine->reply)
-        memcpy(engine->reply->error, text, sizeof text);
-    return engine->api->fail(engine->image, err, "%s", text);
-}
-
-static void report_line(struct mv_engine *engine, const char *line)
-{
-    struct mv_reply *reply = engine->reply;
-
-    if (reply)
-        add_line(reply->report, sizeof reply->report, &reply->used, &reply->lost, line);
-    engine->api->log(engine->image, MVLD_LOG_PASSES, "multiverse: %s", line);
-}
-
-void mv_report(struct mv_engine *engine, const char *format, ...)
-{
-    char text[512];
-    va_list args;
-
-    if (!engine->reply && !engine->api->log_enabled(engine->image, MVLD_LOG_PASSES))
-        return;
-    va_start(args, format);
-    rimf_vformat(text, sizeof text, format, args);
-    va_end(args);
-    report_line(engine, text);
-}
-
-void mv_refuse(struct mv_engine *engine, const char *format, ...)
-{
-    char text[512];
-    va_list args;
-
-    va_start(args, format);
-    rimf_vformat(text, sizeof text, format, args);
-    va_end(args);
-    engine->api->fail(engine->image, ENOEXEC, "%s", text);
-    engine->api->log(engine->image, MVLD_LOG_PASSES, "multiverse: %s", text);
-    add_line(engine->refusals, sizeof engine->refusals, &engine->refusals_used,
-             &engine->n_refusals_lost, text);
-}
 
 /* ---- lock */
 
@@ -105,8 +40,8 @@ struct mv_pin *mv_find_pin(struct mv_reply *reply, uintptr_t bias, const void *d
     return NULL;
 }
 
-/* Units whose object is being closed by another thread are left out of the call.
- * -EAGAIN: one came after the pins were taken. */
+/* Marks units whose object another thread is closing; the call skips them.  -EAGAIN: an object came
+ * after the pins were taken. */
 static int mark_closing(struct mv_engine *engine)
 {
     struct mv_reply *reply = engine->reply;
@@ -121,16 +56,11 @@ static int mark_closing(struct mv_engine *engine)
     return 0;
 }
 
-/* Lock, and the objects as they are now. */
+/* Takes the lock and brings the list of objects up to date. */
 int mv_enter(struct mv_engine *engine, struct mv_reply *reply)
 {
-    int err;
+    int err = mv_lock(engine, reply);
 
-    if (reply) {
-        reply->report[0] = 0;
-        reply->used = reply->lost = 0;
-    }
-    err = mv_lock(engine, reply);
     if (err)
         return err;
     engine->operation++;
@@ -156,7 +86,7 @@ struct mv_point *mv_find_point(struct mv_engine *engine, uintptr_t address)
     point = mv_table_get(&engine->points, address);
     if (point && point->unit->closing)
         return NULL;
-    /* A non-PIE's own PLT entry is what &function yields there. */
+    /* In a non-PIE, &function is the address of its own PLT entry. */
     if (!point && address && engine->api->object_find(engine->image, address))
         point = mv_table_get(&engine->points, engine->api->plt_target(engine->image, address));
     return point;
@@ -167,27 +97,12 @@ struct mv_switch *mv_find_switch(struct mv_engine *engine, uintptr_t address)
     return mv_table_get(&engine->by_switch, address);
 }
 
-int mv_create(struct mvld_image *image, const struct mvld_api *api, const struct rimf_sys *sys,
-              struct mv_engine **out)
-{
-    struct mv_engine *engine = api->alloc(image, sizeof *engine);
-
-    if (!engine)
-        return api->fail(image, ENOMEM, "multiverse: out of memory");
-    engine->ops = &mv_ops;
-    engine->api = api;
-    engine->image = image;
-    engine->sys = sys;
-    *out = engine;
-    return 0;
-}
-
 /* ---- copies of libmultiverse */
 
 struct attaching {
     struct mv_engine *engine;
     const struct mvld_object *object;
-    struct mv_engine *other; /* one that a link holds already */
+    struct mv_engine *other; /* the engine that a link already has */
     int look_only;
 };
 

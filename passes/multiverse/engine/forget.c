@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * forget.c: objects that are gone.  None of their memory may be touched: it is
- * unmapped, or something else lies there by now.
+ * forget.c: closed objects.  Do not touch their memory: it is unmapped, or something else is mapped
+ * there.
  */
 #include "passes/multiverse/engine/engine.h"
 
-/* Another object may lie between two segments: a kernel's modules do. */
+/* Another object may be mapped between two segments, for instance a kernel module. */
 static int holds_address(const struct mvld_object *const *objects, size_t n, uintptr_t address)
 {
     for (size_t i = 0; i < n; i++)
@@ -24,8 +24,8 @@ static int is_gone(const struct mvld_object *const *objects, size_t n,
     return 0;
 }
 
-/* The tables from address are made anew of what remains.  They had room for
- * more, so nothing can fail. */
+/* Rebuilds the tables by address from the remaining units.  They are large enough, so nothing can
+ * fail. */
 static void rebuild(struct mv_engine *engine)
 {
     mv_table_clear(&engine->points);
@@ -58,7 +58,7 @@ static void drop_switches(struct mv_engine *engine, const struct mvld_object *co
     }
 }
 
-/* Takes the units of closed objects out of the list and returns them. */
+/* Removes the units of closed objects from the list and returns them. */
 static struct mv_unit *take_out(struct mv_engine *engine, const struct mvld_object *const *objects,
                                 size_t n)
 {
@@ -73,7 +73,7 @@ static struct mv_unit *take_out(struct mv_engine *engine, const struct mvld_obje
         }
         *at = unit->next;
         unit->next = gone;
-        unit->object = NULL; /* says so to whoever holds one of its points */
+        unit->object = NULL; /* visible to holders of its points */
         gone = unit;
     }
     return gone;
@@ -99,7 +99,7 @@ static void release_unit(struct mv_engine *engine, struct mv_unit *unit)
     engine->api->release(engine->image, unit);
 }
 
-/* Those whose object is gone. */
+/* Forgets the points of a closed object. */
 static void forget_points(struct mv_unit *unit)
 {
     for (size_t i = 0; unit->sites_read && i < unit->n_sites; i++)
@@ -115,7 +115,7 @@ void mv_removed(struct mv_engine *engine, const struct mvld_object *const *objec
     struct mv_unit *gone = take_out(engine, objects, n);
 
     mv_link_stretches(engine);
-    /* Sites that remain lead into what is gone: back to what the linker wrote. */
+    /* Remaining sites that were bound to closed objects get the linker's bytes back. */
     for (struct mv_unit *u = gone; u; u = u->next)
         for (size_t i = 0; i < u->n_points; i++)
             want_generic(&u->points[i]);
@@ -129,7 +129,7 @@ void mv_removed(struct mv_engine *engine, const struct mvld_object *const *objec
             if (p->orphaned || holds_address(objects, n, p->target))
                 want_generic(p);
         }
-    mv_write(engine, 1); /* a refusal is in the report */
+    mv_write(engine, 1); /* refusals are in the report */
     for (struct mv_unit *u = gone ? engine->units : NULL; u; u = u->next)
         forget_points(u);
     for (struct mv_unit *u = gone, *next; u; u = next) {
@@ -138,6 +138,6 @@ void mv_removed(struct mv_engine *engine, const struct mvld_object *const *objec
     }
     if (gone)
         mv_link_sites(engine);
-    drop_switches(engine, objects, n); /* before the tables are made of what remains */
+    drop_switches(engine, objects, n); /* before the tables are rebuilt */
     rebuild(engine);
 }

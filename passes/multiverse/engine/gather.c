@@ -2,7 +2,7 @@
  *
  * gather.c: from notes and tables to units, points and switches.
  *
- * Nothing in a descriptor is believed.  Order, for each object:
+ * Descriptors are not trusted.  Order, for each object:
  *
  *   1. its notes, equal ones once: version, three ranges, each inside a segment
  *   2. the chain of records in each range is walked to its end; a record whose
@@ -12,10 +12,9 @@
  *   4. switches, then functions: a record with a wrong field is refused alone,
  *      with a sentence that names object and record
  *
- * Two records of one address: switches must agree; of functions the first
- * stands, since a linker folds only functions that are alike with their
- * variants.  A function pointer has a stub in each object that calls through
- * it: those are peers, bound together.
+ * Two records of one address: switches must agree; for functions the first is used, because a
+ * linker folds only functions that are equal including their variants.  A function pointer has a
+ * stub in each object that calls through it: these are peers and bound together.
  */
 #include "passes/multiverse/engine/engine.h"
 
@@ -23,7 +22,7 @@ struct notes {
     struct mv_engine *engine;
     const struct mvld_object *object;
     struct mv_tables *tables;
-    int failed; /* a note was wrong, and the sentence is recorded */
+    int failed; /* a note was wrong; the sentence is recorded */
 };
 
 void mv_release_tables(struct mv_engine *engine, struct mv_tables *tables)
@@ -36,7 +35,7 @@ void mv_release_tables(struct mv_engine *engine, struct mv_tables *tables)
     }
 }
 
-/* A range of whole records inside one readable segment, or empty. */
+/* Whether a range is empty or consists of whole records inside one readable segment. */
 static int range_is_good(const struct mvld_object *object, uintptr_t start, uintptr_t end,
                          uintptr_t align)
 {
@@ -87,7 +86,7 @@ static int take_note(void *cookie, const void *desc, size_t size)
     return notes->failed = 0;
 }
 
-/* The record at `at` whole inside [at, end): its size, or 0. */
+/* The size of the record at `at` if it is inside [at, end), or 0. */
 static size_t record_size(uintptr_t at, uintptr_t end, size_t least)
 {
     uint32_t size;
@@ -98,7 +97,7 @@ static size_t record_size(uintptr_t at, uintptr_t end, size_t least)
     return size >= least && size % 8 == 0 && size <= end - at ? size : 0;
 }
 
-/* Walks the chains of records: counts, or the sentence of the first break. */
+/* Walks the chains of records: counts them, or returns the sentence of the first error. */
 static int measure(struct mv_engine *engine, struct mv_unit *unit)
 {
     const char *name = unit->object->name;
@@ -136,8 +135,8 @@ static int measure(struct mv_engine *engine, struct mv_unit *unit)
     return 0;
 }
 
-/* Into the list, by address.  Many that come at once do so in either order: behind the one that came before, or
- * at the beginning. */
+/* Inserts into the list, by address.  Many at once arrive in ascending or descending order: search
+ * behind the previous one, or at the beginning. */
 static void enter_unit(struct mv_engine *engine, struct mv_unit *unit, struct mv_unit **before)
 {
     struct mv_unit **last = &engine->units;
@@ -209,7 +208,7 @@ int mv_added(struct mv_engine *engine, const struct mvld_object *const *objects,
     engine->other = mv_attach(engine, objects, n);
     if (engine->other && !engine->units)
         return mv_fail(engine, EALREADY, "the process has a multiverse engine already");
-    engine->reply = NULL; /* a refused object is no failure of the call */
+    engine->reply = NULL; /* a refused object does not fail the call */
     for (size_t i = 0; i < n && err != -ENOMEM; i++) {
         err = objects[i]->flags & MVLD_OBJECT_OPAQUE ? 0 : gather_object(engine, objects[i], &before);
         if (err && err != -ENOMEM)

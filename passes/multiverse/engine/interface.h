@@ -8,12 +8,11 @@
  *       note "Multiverse", type 2 ──► struct mv_link { engine } ──► struct mv_engine
  *                                                                    ops, state
  *
- *   There is one engine a process.  Under mvld it is the pass's; the pass finds
- *   every copy of the library by its note and writes its own engine into the
- *   link before any constructor runs.  Under a plain ld.so the first copy that
- *   is initialised makes the engine and does the same for the others.  A note,
- *   not a symbol: it survives strip(1) and is there when the library was linked
- *   statically into the executable.
+ *   There is one engine a process.  Under mvld it is the pass's.  The pass finds every copy of the
+ *   library by its note and writes its engine into the link before any constructor runs.  Under a
+ *   plain ld.so the first copy that is initialised makes the engine and does the same for the
+ *   others.  A note is used, not a symbol, because it survives strip(1) and exists when the library
+ *   is linked statically into the executable.
  */
 #ifndef MULTIVERSE_INTERFACE_H
 #define MULTIVERSE_INTERFACE_H
@@ -32,7 +31,7 @@ struct mv_engine;
 struct mv_switch;
 struct mvld_object;
 
-/* Descriptor of the note: where the link is, relative to `link`. */
+/* Descriptor of the note: the link's address, relative to `link`. */
 struct mv_library_note {
     uint32_t abi;
     int32_t link;
@@ -40,11 +39,11 @@ struct mv_library_note {
 
 struct mv_link {
     uint32_t size, abi;
-    struct mv_engine *engine; /* NULL until there is one */
+    struct mv_engine *engine; /* NULL until the process has one */
 };
 
-/* An object that may be touched while a call lasts: `fixed` ones are never closed,
- * others not while `handle` is held.  See library/pins.c. */
+/* An object whose memory may be touched during a call: `fixed` ones are never closed, others not
+ * while `handle` is open.  See library/pins.c. */
 struct mv_pin {
     uintptr_t bias;
     const void *dynamic;
@@ -53,28 +52,36 @@ struct mv_pin {
     uint8_t fixed, needed;
 };
 
-/* What one call has to say; the library keeps one a thread. */
+/* The result of one call; the library keeps one for each thread. */
 struct mv_reply {
-    /* In: the objects of the process.  NULL: nothing can be closed meanwhile. */
+    /* In: the objects of the process.  NULL: nothing can be closed during the call. */
     struct mv_pin *pins;
     size_t n_pins;
     unsigned long long n_removed; /* objects closed so far, when they were listed */
-    uint64_t operation; /* which one it was, and whether there is something to report: see `missed` */
+    uint64_t operation; /* number of the operation; whether there is something to report, see
+                         * `missed` */
     uint8_t missed;
     struct multiverse_status status;
     char error[512];
     size_t used, lost; /* bytes of `report`; lines that did not fit */
-    char report[3584];
+    char report[3584]; /* of the last operation that changed bindings, and of objects that came since */
 };
+
+static inline void mv_report_clear(struct mv_reply *reply)
+{
+    reply->report[0] = 0;
+    reply->used = reply->lost = 0;
+}
 
 /* A switch or a function: the other one is NULL. */
 struct mv_item {
     const struct multiverse_info_var *var;
-    uint64_t value;     /* extended to 64 bits as its type has it */
+    uint64_t value;     /* extended to 64 bits by its type */
     uint8_t flags;      /* MULTIVERSE_SWITCH_* */
     const struct multiverse_info_fn *fn;
-    const char *object; /* that has the function */
-    const struct mv_switch *const *guards; /* what its variants ask, one a guard; NULL: never holds */
+    const char *object; /* the function's object */
+    const struct mv_switch *const *guards; /* the switches of its variants, one for each guard;
+                                            * NULL: never holds */
     size_t n_guards;
 };
 
@@ -89,16 +96,16 @@ struct mv_old {
 enum mv_action { MV_COMMIT, MV_REVERT };
 enum mv_scope { MV_ALL, MV_REFS, MV_FUNCTION };
 
-/* The first word of an engine points to this.  All take the lock; negative
- * errno, with the sentence in the reply, which may be NULL.  -EAGAIN: an object came
- * that is not among the pins. */
+/* The first word of an engine points to this.  All functions take the lock, and return negative
+ * errno with the sentence in the reply, which may be NULL.  -EAGAIN: an object came that is not
+ * among the pins. */
 struct mv_ops {
     uint32_t size, abi;
-    /* Number of functions whose binding changed.  `what` is NULL for MV_ALL. */
+    /* Returns the number of functions whose binding changed.  `what` is NULL for MV_ALL. */
     int (*apply)(struct mv_engine *, enum mv_action, enum mv_scope, void *what,
                  struct mv_reply *);
     int (*refresh)(struct mv_engine *, struct mv_reply *);
-    /* Sets `needed` of the pins without which this engine could not work. */
+    /* Sets `needed` of the pins that the engine depends on. */
     int (*want_pins)(struct mv_engine *, struct mv_reply *);
     int (*is_committed)(struct mv_engine *, void *function, struct mv_reply *);
     int (*bind)(struct mv_engine *, void *location, int state, struct mv_reply *);
@@ -106,11 +113,11 @@ struct mv_ops {
                     struct mv_reply *);
     int (*info_fn)(struct mv_engine *, void *function, const struct multiverse_info_fn **,
                    struct mv_reply *);
-    /* Those that operations up to this one left generic or refused, up to `room` of them, and not
-     * again: how many? */
+    /* Fills in up to `room` functions that operations up to this one left generic or refused, and
+     * marks them as reported.  Returns their number. */
     int (*missed)(struct mv_engine *, uint64_t operation, const struct multiverse_info_fn **,
                   int room, struct mv_reply *);
-    /* All switches, then all functions; the lock is held meanwhile. */
+    /* Visits all switches, then all functions, with the lock held. */
     int (*each)(struct mv_engine *, void (*visit)(void *cookie, const struct mv_item *), void *cookie,
                 struct mv_reply *);
     /* Code that operations replaced, and was not said to be left: each piece of it, original addresses.  *operation:
@@ -119,7 +126,7 @@ struct mv_ops {
                     uint64_t *operation, struct mv_reply *);
     /* Nobody is in what these replaced. */
     int (*old_is_left)(struct mv_engine *, uint64_t operation, struct mv_reply *);
-    /* Around fork(): before; after it in the parent; after it in the child. */
+    /* Called around fork(): before; after it in the parent; after it in the child. */
     void (*fork_begin)(struct mv_engine *);
     void (*fork_end)(struct mv_engine *, int in_child);
 };

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * layout.c: makes the words of a unit, when its sites are read (words.c says what they are).
+ * layout.c: makes the words of a unit when its sites are read (words.c explains words).
  *
- * They ascend by address: original entries and sites, and those in moved code, behind
- * them or before them, as the region of moved code lies.  So a unit has up to two stretches
- * of memory; a batch takes the stretches of all units in their order.  The slots are the same
- * for both places, since both lead to one (places.c).
+ * Words ascend by address: original entries and sites, and those in moved code, which are behind or
+ * before them, depending on the region.  So a unit has up to two stretches of memory.  A batch
+ * takes the stretches of all units in order.  Original and moved words share their slots, because
+ * both have the same target (places.c).
  */
 #include "passes/multiverse/engine/engine.h"
 
-/* Arrays for n words, in one block: 0, -ENOMEM. */
+/* Allocates arrays for n words in one block: 0, -ENOMEM. */
 static int lay_out(struct mv_engine *engine, struct mv_unit *unit, size_t n)
 {
     unit->words = engine->api->alloc(engine->image, n * (3 * sizeof(uint64_t) +
@@ -25,11 +25,11 @@ static int lay_out(struct mv_engine *engine, struct mv_unit *unit, size_t n)
     return 0;
 }
 
-/* The slot of this point's words of this kind and length: its number. */
+/* The number of the slot for this point's words of this kind and length. */
 static uint32_t slot_for(struct mv_engine *engine, struct mv_unit *unit, struct mv_point *point,
                          enum mv_site_kind kind, unsigned length)
 {
-    /* A constant's words are each made alone. */
+    /* Each word of a constant is made separately. */
     unsigned way = kind == MV_SITE_NONE ? 4 : kind == MV_READ ? 0
                    : (unsigned)mv_site_is_jump(kind) * 2 + (length == 6);
 
@@ -71,14 +71,14 @@ static void fill_slot(struct mv_unit *unit, uint32_t i, struct mv_point *point,
     slot->n++;
 }
 
-/* What is to become a word: an entry, when there is no site. */
+/* A future word: an entry, if there is no site. */
 struct coming {
     uintptr_t address; /* first: see rimf_sort */
     struct mv_point *point;
     struct mv_site *site;
 };
 
-/* The first place of a site or entry, or the second. */
+/* Sets the first word of a site or entry, or the second. */
 static void number(uint32_t i, uint32_t *word, uint32_t *other)
 {
     *(*word == MV_NO_WORD ? word : other) = i;
@@ -98,7 +98,7 @@ static void add_entry(struct mv_engine *engine, struct mv_unit *unit, struct mv_
            &point->other);
 }
 
-/* Original sites and entries, by address. */
+/* Adds original sites and entries, by address. */
 static void add_originals(struct mv_engine *engine, struct mv_unit *unit,
                           struct mv_stretch *stretch)
 {
@@ -121,7 +121,7 @@ static void add_originals(struct mv_engine *engine, struct mv_unit *unit,
     stretch->n = (uint32_t)unit->n_words - stretch->first;
 }
 
-/* And those in moved code, into `list` when there is one: how many? */
+/* Stores those in moved code in `list`, if given; returns their number. */
 static size_t list_moved(struct mv_engine *engine, struct mv_unit *unit, struct coming *list)
 {
     size_t n = 0;
@@ -197,7 +197,7 @@ static int fill_slots(struct mv_engine *engine, struct mv_unit *unit)
     return 0;
 }
 
-/* Words that sites need beyond one each, original and moved. */
+/* The number of additional words of sites with two words, original and moved. */
 static size_t count_rests(const struct mv_unit *unit)
 {
     size_t n = 0;
@@ -229,7 +229,7 @@ int mv_make_words(struct mv_engine *engine, struct mv_unit *unit)
     return err;
 }
 
-/* Whether it lies in front of the other. */
+/* Whether its address is lower. */
 static int is_before(const struct mv_stretch *one, const struct mv_stretch *two)
 {
     return mv_word_address(one->unit, one->first) < mv_word_address(two->unit, two->first);

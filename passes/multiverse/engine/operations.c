@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * operations.c: what libmultiverse calls, through interface.h.
+ * operations.c: the functions of interface.h, called by libmultiverse.
  */
 #include "passes/multiverse/engine/engine.h"
 
-/* An object that is known and has no descriptors will not be looked at, unless the
- * list must be made anew because something was closed. */
+/* A known object without descriptors is not looked at, unless the list must be rebuilt because
+ * something was closed. */
 static int is_needed(struct mv_engine *engine, const struct mv_pin *pin, int anew)
 {
     size_t n = engine->api->object_count(engine->image);
@@ -58,8 +58,8 @@ static void report_refusals(struct mv_engine *engine)
     }
 }
 
-/* From here on the patch engine may keep what it else asks for every time.  Objects that
- * come and go do not count: that is no wish of the program. */
+/* Counts operations of the program.  After MV_OFTEN the patch engine may cache what it otherwise
+ * queries each time.  Objects that come and go do not count. */
 static void count_operation(struct mv_engine *engine)
 {
     if (engine->n_asked == MV_OFTEN || ++engine->n_asked < MV_OFTEN)
@@ -70,15 +70,18 @@ static void count_operation(struct mv_engine *engine)
 static int op_apply(struct mv_engine *engine, enum mv_action action, enum mv_scope scope,
                     void *what, struct mv_reply *reply)
 {
-    int result = mv_enter(engine, reply);
+    int result;
 
+    if (reply)
+        mv_report_clear(reply);
+    result = mv_enter(engine, reply);
     if (result)
         return result;
     count_operation(engine);
     if (reply) {
         reply->operation = engine->operation;
         reply->missed = 0;
-        memset(&reply->status, 0, sizeof reply->status); /* without what came just now */
+        memset(&reply->status, 0, sizeof reply->status); /* without objects that just came */
     }
     result = mv_apply(engine, action, scope, (uintptr_t)what);
     if (scope == MV_ALL && action == MV_COMMIT)
@@ -221,7 +224,7 @@ static int op_missed(struct mv_engine *engine, uint64_t operation,
             if (!point->missed || point->missed > operation)
                 continue;
             point->missed = 0;
-            if (point->outcome < MULTIVERSE_GENERIC) /* another operation tried again */
+            if (point->outcome < MULTIVERSE_GENERIC) /* another operation retried it */
                 continue;
             fill_fn(point);
             out[n++] = &point->info;
@@ -331,7 +334,7 @@ static void op_fork_end(struct mv_engine *engine, int in_child)
     engine->forking = 0;
     engine->reply = NULL;
     if (in_child)
-        engine->lock.word = 0; /* its owner's number is the parent's */
+        engine->lock.word = 0; /* its owner has the parent's number */
     else
         mv_unlock(engine);
 }
@@ -353,3 +356,18 @@ const struct mv_ops mv_ops = {
     .fork_begin = op_fork_begin,
     .fork_end = op_fork_end,
 };
+
+int mv_create(struct mvld_image *image, const struct mvld_api *api, const struct rimf_sys *sys,
+              struct mv_engine **out)
+{
+    struct mv_engine *engine = api->alloc(image, sizeof *engine);
+
+    if (!engine)
+        return api->fail(image, ENOMEM, "multiverse: out of memory");
+    engine->ops = &mv_ops;
+    engine->api = api;
+    engine->image = image;
+    engine->sys = sys;
+    *out = engine;
+    return 0;
+}

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * outcome.c: what became of each function in an operation, for the program to ask.
+ * outcome.c: the outcome of each function in an operation, for the program's queries.
  *
  *     decided         written                         finished
- *     unchanged ────► changed                    ───► the stubs of one pointer: the worst of them
+ *     unchanged ────► changed                    ───► of the stubs of one pointer, the worst
  *     generic         (changed, with an error:        counted in the reply
  *     refused          some of its sites)             generic and refused: to be reported
  */
@@ -46,7 +46,8 @@ static void finish(struct mv_engine *engine, struct mv_point *point)
     status->n_refused += point->outcome == MULTIVERSE_REFUSED;
 }
 
-/* An inline call that could not be changed leads to its function, and is reported as its sites are. */
+/* An inline call that could not be changed calls its function, and is reported like the function's
+ * sites. */
 static void report_functions(struct mv_engine *engine)
 {
     for (struct mv_unit *u = engine->units; u; u = u->next)

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * places.c: where code runs that has moved (the pass concat).
+ * places.c: addresses of moved code (the pass concat).
  *
- * A site or an entry is known by its original address, and so is whom it calls.  Where code
- * has moved, that runs, and the original too unless a jump to the moved code stands in its
- * place; the image tells (moved_find).  What is changed is changed at both places, in one
- * batch:
+ * A site or an entry, and its callee, are known by their original addresses.  If code has moved,
+ * the copy runs, and the original too unless it begins with a jump to the copy (moved_find tells).
+ * A change is made at both places, in one batch:
  *
  *     original                     moved
  *     f:   endbr64                 f':  endbr64
@@ -13,8 +12,8 @@
  *     g:   …                       g':  …
  *          call f → call variant'       call f' → call variant'
  *
- * So a point has one or two words for its entry, a site one or two words, and both lead to
- * the moved code of what is wanted, if there is any.
+ * So an entry or a site has one or two words.  Both are bound to the moved code of the wanted
+ * variant, if any.
  */
 #include "passes/multiverse/engine/engine.h"
 

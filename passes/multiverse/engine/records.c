@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * records.c: from the records of one object to its points and switches.  A record
- * with a wrong field is refused alone, with a sentence that names object and record
- * (gather.c has walked the chains already).
+ * records.c: turns the records of one object into points and switches.  A record with a wrong field
+ * is refused alone, with a sentence that names object and record (gather.c has already walked the
+ * chains).
  */
 #include "passes/multiverse/engine/engine.h"
 
-#define PAD_REACH 64u /* the pad follows the entry, endbr64 and profiling NOPs at most */
+#define PAD_REACH 64u /* the pad follows the entry after at most endbr64 and profiling NOPs */
 
 /* The name is NUL-terminated inside the record and behind its fields. */
 static int name_is_good(const void *record, size_t size, size_t from, size_t name)
@@ -19,21 +19,20 @@ static int name_is_good(const void *record, size_t size, size_t from, size_t nam
     return 0;
 }
 
-/* The address that the distance leads to, or that is in the GOT slot there: 1, or 0 when the slot
- * lies outside. */
+/* Reads the address at the distance, or in the GOT slot there: 1, or 0 if the slot is outside. */
 static int read_slot(struct mv_unit *unit, const int32_t *field, int direct, size_t offset,
                      uintptr_t *out)
 {
     uintptr_t slot = mv_distance(field);
 
-    if (direct) { /* whoever takes it asks whether it is data */
+    if (direct) { /* the caller checks whether it is data */
         *out = slot;
         return 1;
     }
     if (slot % 8 || !mv_holds(unit->object, &unit->data, slot, 8, PROT_READ))
         return 0;
     *out = *(const volatile uintptr_t *)slot;
-    *out += *out ? offset : 0; /* undefined and weak: there is none */
+    *out += *out ? offset : 0; /* undefined and weak: no address */
     return 1;
 }
 
@@ -46,7 +45,7 @@ static int switch_is_readable(struct mv_engine *engine, uintptr_t address, unsig
            engine->api->object_holds(object, address, width, PROT_READ | PROT_WRITE) == 1;
 }
 
-/* The switch at this address, new when it was not known.  NULL: refused. */
+/* Returns the switch at this address, creating it if it is new.  NULL: refused. */
 static struct mv_switch *take_switch(struct mv_engine *engine, struct mv_unit *unit,
                                      uintptr_t address, unsigned width, unsigned flags,
                                      const char *what, const char *name)
@@ -98,7 +97,7 @@ static int width_is_good(unsigned width)
     return width == 1 || width == 2 || width == 4 || width == 8;
 }
 
-/* A function that the unit has for the constant already is the same. */
+/* Does nothing if the unit already has a point for the constant. */
 static void gather_constant(struct mv_engine *engine, struct mv_unit *unit, struct mv_switch *sw,
                             const char *name, int is_loaded)
 {
@@ -144,7 +143,7 @@ static void gather_switch(struct mv_engine *engine, struct mv_unit *unit, size_t
         mv_refuse(engine, "%s: multiverse switch %s: its slot lies outside", object, name);
         return;
     }
-    if (!address) /* weak and undefined: nothing can be set or read */
+    if (!address) /* weak and undefined: cannot be set or read */
         return;
     sw = take_switch(engine, unit, address, record->width, record->flags, "switch", name);
     if (!sw)
@@ -157,7 +156,7 @@ static void gather_switch(struct mv_engine *engine, struct mv_unit *unit, size_t
         gather_constant(engine, unit, sw, name, !!(record->flags & MULTIVERSE_SWITCH_UNRECORDED));
 }
 
-/* What is wrong with a function's record, or NULL. */
+/* Returns the error in a function's record, or NULL. */
 static const char *function_fault(struct mv_unit *unit, const struct multiverse_function *f)
 {
     const struct multiverse_variant *v = (const void *)(f + 1);
@@ -203,7 +202,7 @@ static const char *function_fault(struct mv_unit *unit, const struct multiverse_
     return NULL;
 }
 
-/* 1, or 0 when a guard's switch is refused. */
+/* Returns 1, or 0 if a guard's switch is refused. */
 static int gather_guards(struct mv_engine *engine, struct mv_unit *unit, struct mv_point *point)
 {
     const struct multiverse_guard *guards = mv_guards(point);
@@ -250,7 +249,7 @@ struct mv_point *mv_recorded_constant(struct mv_engine *engine, struct mv_unit *
     return mv_constant_of(engine, unit, address);
 }
 
-/* Each switch counts the functions that have variants for it. */
+/* Adds `by` to the function counts of its switches. */
 void mv_count_functions(struct mv_point *point, int by)
 {
     for (size_t i = 0; i < point->n_guards; i++) {
@@ -272,15 +271,15 @@ struct mv_point *mv_function_of(const struct mv_engine *engine, const struct mv_
     return function && !function->unit->closing ? function : NULL;
 }
 
-/* Makes the point findable; a pointer's further stubs become peers.  1, or 0. */
+/* Enters the point into the table; further stubs of a pointer become peers.  1, or 0. */
 int mv_enter_point(struct mv_engine *engine, struct mv_point *point)
 {
     struct mv_point *first = mv_table_get(&engine->points, point->variable);
     int is_first = point->variable && !point->orphaned && !first;
 
-    if (point->is_inline) /* it finds its function */
+    if (point->is_inline) /* it refers to its function */
         return 1;
-    /* All or nothing: the caller uses the place of a refused point for the next. */
+    /* All or nothing: the caller reuses the element of a refused point. */
     if (mv_table_room(engine, &engine->points, 1 + is_first))
         return 0;
     if (point->body)
@@ -318,7 +317,8 @@ int mv_pad_is_original(const struct mv_engine *engine, const struct mv_point *po
            (!moved || pad_is_original_at(engine, point, moved));
 }
 
-/* Which variable, or function, the record leads to, besides its body: a sentence when that is wrong. */
+/* Reads the variable or function that the record names besides its body; returns an error sentence,
+ * or NULL. */
 static const char *read_leads(struct mv_engine *engine, struct mv_unit *unit,
                               const struct multiverse_function *record, struct mv_point *point)
 {
@@ -334,7 +334,7 @@ static const char *read_leads(struct mv_engine *engine, struct mv_unit *unit,
     return point->is_inline && !known ? "its function's slot lies outside" : NULL;
 }
 
-/* 1 when `point` was filled, 0 when the record was left out. */
+/* Returns 1 if `point` was filled, 0 if the record was left out. */
 static int gather_function(struct mv_engine *engine, struct mv_unit *unit, size_t index,
                            const struct multiverse_function *record, struct mv_point *point)
 {
@@ -352,7 +352,7 @@ static int gather_function(struct mv_engine *engine, struct mv_unit *unit, size_
     point->pad = mv_distance(&record->pad);
     point->variant = point->wanted_variant = -1;
     if (point->body && mv_table_get(&engine->points, point->body))
-        return 0; /* the same function once more */
+        return 0; /* the same function again */
     if (!mv_pad_is_original(engine, point)) {
         mv_refuse(engine, "%s: multiverse function %s: no %s", object, name,
                   point->is_inline ? "jump at its inline call" : "NOP at its entry");

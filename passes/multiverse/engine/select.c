@@ -2,9 +2,8 @@
  *
  * select.c: which variant fits the values of the switches.
  *
- * A variant fits when every guard's range holds the switch's value and no
- * guard constrains a switch that is unbound.  Of those that fit, the one with
- * the most guards wins, then the one with the narrowest ranges, then the first.
+ * A variant fits if every guard's range contains the switch's value and no guard names an unbound
+ * switch.  Among those that fit, the most guards win, then the narrowest ranges, then the first.
  */
 #include "passes/multiverse/engine/engine.h"
 
@@ -12,7 +11,7 @@ typedef uint16_t may_alias_16 __attribute__((may_alias, aligned(1)));
 typedef uint32_t may_alias_32 __attribute__((may_alias, aligned(1)));
 typedef uint64_t may_alias_64 __attribute__((may_alias, aligned(1)));
 
-/* The value, extended to 64 bits by its sign: one load, for others may write. */
+/* Reads the value, extended to 64 bits by its sign, with one load because other threads may write. */
 uint64_t mv_switch_read(const struct mv_switch *sw)
 {
     const volatile void *at = (const volatile void *)sw->address;
@@ -39,7 +38,7 @@ uint64_t mv_switch_read(const struct mv_switch *sw)
     return value;
 }
 
-/* Its object is being closed: the memory may be gone. */
+/* Whether the switch's object is being closed: its memory may be unmapped. */
 static int is_closing(const struct mv_engine *engine, uintptr_t address)
 {
     for (const struct mv_unit *u = engine->some_closing ? engine->units : NULL; u; u = u->next)
@@ -64,7 +63,7 @@ int mv_values_are_in_force(const struct mv_engine *engine)
     return !sw;
 }
 
-/* The value that counts; 0 when the switch is unbound. */
+/* The value to use; returns 0 if the switch is unbound. */
 static int value_of(const struct mv_switch *sw, int in_force, uint64_t *value)
 {
     in_force = in_force && sw->has_value;
@@ -86,7 +85,7 @@ static int guard_holds(const struct multiverse_guard *guard, const struct mv_swi
     return guard->low <= value && value <= guard->high;
 }
 
-/* The sum of the ranges' widths when the variant fits: 1, else 0. */
+/* Returns 1 and the sum of the ranges' widths if the variant fits, else 0. */
 static int variant_fits(const struct mv_point *point, const struct multiverse_variant *variant,
                         int in_force, unsigned __int128 *width)
 {
@@ -113,7 +112,7 @@ static void select_pointer(struct mv_engine *engine, struct mv_point *point)
               point->unit->object->name, point->name);
 }
 
-/* Where it is read without a site, the variable counts. */
+/* Reads without a site use the variable. */
 static void select_constant(struct mv_engine *engine, struct mv_point *point, int in_force)
 {
     int bound = !point->orphaned && value_of(point->guards[0], in_force, &point->wanted_value);

@@ -1,32 +1,31 @@
 /* SPDX-License-Identifier: MIT
  *
- * sites.c: from recorded calls to sites that belong to points.
+ * sites.c: turns recorded calls into sites that belong to points.
  *
- * Whom does a site call?  Two answers that must not contradict each other:
+ * The callee of a site is found in two ways, which must agree:
  *
  *   the instruction    call f           its target is a body
  *                      call f@PLT       its target is a PLT entry, which ends at a body
  *                      call *f@GOT      its slot holds a body, or a PLT entry
  *   the descriptor     f itself, or the slot that the dynamic linker filled for f
  *
- * An instruction that leads straight to a body is right whatever the slot says
- * (-Bsymbolic, protected).  Otherwise both must name one body.  When neither is
- * a variation point (f is interposed by something without descriptors), the
- * site is left alone, and nothing need be said.
+ * If the instruction itself targets a body, that is right whatever the slot contains (-Bsymbolic,
+ * protected).  Otherwise both must name one body.  If neither is a variation point (something
+ * without descriptors interposes f), the site is skipped silently.
  *
- * A read of a constant likewise: `mov c(%rip)` and the descriptor must name one, of the width that is
- * read; `mov 8(%rax)` says nothing itself.
+ * The same holds for a read of a constant: `mov c(%rip)` and the descriptor must name one constant,
+ * of the width that is read; `mov 8(%rax)` names none itself.
  *
- * Where code has moved, an address that was read may be in it: a function is known by
- * its original address.  A site that moved must be such a call of the same function.
+ * An address that was read may be in moved code: a function is known by its original address.  The
+ * moved copy of a site must be the same call of the same function.
  *
- * Afterwards a unit's sites are sorted by address, each once, none overlapping
- * another or the pad of an entry.
+ * Finally a unit's sites are sorted by address, without duplicates, and none overlaps another or
+ * the pad of an entry.
  */
 #include "passes/multiverse/engine/engine.h"
 
-/* The point that a code address leads to, through a PLT entry or not.  A PLT
- * entry is remembered in the table: many calls go through one. */
+/* The point at a code address, through a PLT entry or not.  The table caches the PLT entry: many
+ * calls use it. */
 static struct mv_point *lead(struct mv_engine *engine, uintptr_t address)
 {
     struct mv_point *point = mv_table_get(&engine->points, address);
@@ -37,7 +36,7 @@ static struct mv_point *lead(struct mv_engine *engine, uintptr_t address)
     end = mv_original(engine, engine->api->plt_target(engine->image, mv_original(engine, address)));
     point = end == address ? NULL : mv_table_get(&engine->points, end);
     if (point)
-        mv_table_put(engine, &engine->points, address, point); /* no memory: only slower */
+        mv_table_put(engine, &engine->points, address, point); /* out of memory: only slower */
     return point;
 }
 
@@ -48,7 +47,7 @@ static void refuse_site(struct mv_engine *engine, const struct mv_unit *unit, ui
               (void *)address, (void *)(address - unit->object->bias), why);
 }
 
-/* The point of the constant that a descriptor leads to: itself, its record, or a slot. */
+/* The point of the constant that a descriptor names: by address, record, or slot. */
 static struct mv_point *named_constant(struct mv_engine *engine, struct mv_unit *unit, uintptr_t at)
 {
     struct mv_point *point = mv_constant_of(engine, unit, at);
@@ -63,8 +62,8 @@ static struct mv_point *named_constant(struct mv_engine *engine, struct mv_unit 
     return mv_constant_of(engine, unit, *(const volatile uintptr_t *)at);
 }
 
-/* The point of the constant that a load reads, or NULL.  Its address is in the load, in the
- * descriptor, or in both. */
+/* The point of the constant that a load reads, or NULL.  The constant's address is in the load, in
+ * the descriptor, or in both. */
 static struct mv_point *constant_of(struct mv_engine *engine, struct mv_unit *unit,
                                     uintptr_t address, const struct mv_decoded *site,
                                     uintptr_t named)
@@ -81,7 +80,7 @@ static struct mv_point *constant_of(struct mv_engine *engine, struct mv_unit *un
     return point;
 }
 
-/* Code that jumps through this slot, as a PLT entry does. */
+/* Whether the code jumps through this slot, as a PLT entry does. */
 static int jumps_through(struct mv_unit *unit, uintptr_t code, uintptr_t slot)
 {
     struct mv_decoded jump;
@@ -93,7 +92,8 @@ static int jumps_through(struct mv_unit *unit, uintptr_t code, uintptr_t slot)
            jump.target == slot;
 }
 
-/* The point that a decoded site calls, or NULL.  `field`: whom the descriptor names, or a slot for it. */
+/* The point that a decoded site calls, or NULL.  `field`: the descriptor's callee, or a slot for
+ * it. */
 static struct mv_point *callee_of(struct mv_engine *engine, struct mv_unit *unit,
                                   uintptr_t address, const struct mv_decoded *site,
                                   uintptr_t field, uintptr_t named)
@@ -111,7 +111,8 @@ static struct mv_point *callee_of(struct mv_engine *engine, struct mv_unit *unit
         return direct;
     }
     described = lead(engine, named);
-    /* Most calls: it need not be asked which relocation fills the slot, for which all of them may be looked through. */
+    /* The common case avoids the search for the relocation that fills the slot, which may look
+     * through all relocations. */
     if (described && jumps_through(unit, target, field))
         return described;
     direct = lead(engine, target);
@@ -122,8 +123,8 @@ static struct mv_point *callee_of(struct mv_engine *engine, struct mv_unit *unit
     return NULL;
 }
 
-/* Whom the descriptor names: the field leads to the function, in a kernel's module also to another object's, or
- * to a slot that holds its address.  0: to neither. */
+/* The descriptor's callee: the field is the distance to the function (in a kernel's module also of
+ * another object), or to a slot with its address.  0: neither. */
 static uintptr_t named_by(const struct mv_engine *engine, struct mv_unit *unit, uintptr_t at)
 {
     if (mv_holds(unit->object, &unit->code, at, 1, PROT_READ | PROT_EXEC) || mv_table_get(&engine->points, at))
@@ -133,7 +134,7 @@ static uintptr_t named_by(const struct mv_engine *engine, struct mv_unit *unit, 
     return *(const volatile uintptr_t *)at;
 }
 
-/* How much of moved code may be read. */
+/* The number of readable bytes of moved code. */
 static size_t room_at(const struct mv_engine *engine, uintptr_t moved)
 {
     size_t room = MV_SITE_MAX;
@@ -143,7 +144,7 @@ static size_t room_at(const struct mv_engine *engine, uintptr_t moved)
     return room;
 }
 
-/* The instruction at `at`, original or moved. */
+/* Decodes the instruction at `at`, original or moved. */
 static int decode(const struct mv_engine *engine, const struct mv_unit *unit, uintptr_t at,
                   size_t room, struct mv_decoded *out)
 {
@@ -154,7 +155,7 @@ static int decode(const struct mv_engine *engine, const struct mv_unit *unit, ui
     return 1;
 }
 
-/* Where the site runs.  What it is, is decoded: 1, or 0 when it is no call. */
+/* Finds where the site runs, and decodes it: 1, or 0 if it is no call. */
 static int place_site(struct mv_engine *engine, const struct mv_unit *unit, size_t room,
                       struct mv_site *site, struct mv_decoded *decoded)
 {
@@ -178,7 +179,7 @@ static int place_site(struct mv_engine *engine, const struct mv_unit *unit, size
     return 1;
 }
 
-/* 1 when `site` was filled. */
+/* Returns 1 if `site` was filled. */
 static int read_site(struct mv_engine *engine, struct mv_unit *unit,
                      const struct multiverse_callsite *record, struct mv_site *site)
 {
@@ -216,7 +217,7 @@ static int read_site(struct mv_engine *engine, struct mv_unit *unit,
     return 1;
 }
 
-/* Two records of one site are one; of two that overlap neither may be changed. */
+/* Joins two records of one site; refuses both of two that overlap. */
 static void refuse_overlaps(struct mv_engine *engine, struct mv_unit *unit)
 {
     uintptr_t end = 0;
@@ -280,7 +281,7 @@ static void compact(struct mv_unit *unit)
     unit->n_sites = kept;
 }
 
-/* `fresh`: calls of a point that is bound are not yet. */
+/* `fresh`: calls of a bound point are not bound yet. */
 static void link_unit(const struct mv_engine *engine, struct mv_unit *unit, int fresh)
 {
     for (size_t i = 0; i < unit->n_points; i++) {
@@ -289,7 +290,7 @@ static void link_unit(const struct mv_engine *engine, struct mv_unit *unit, int 
         if (function)
             function->n_sites++;
     }
-    /* From the last to the first: the lists then run forwards. */
+    /* From last to first, so that the lists are in ascending order. */
     for (size_t i = unit->n_sites; i-- > 0;) {
         struct mv_site *site = &unit->sites[i];
 
@@ -317,7 +318,7 @@ static int read_unit(struct mv_engine *engine, struct mv_unit *unit)
              at += sizeof(struct multiverse_callsite))
             n += (size_t)read_site(engine, unit, (const void *)at, &unit->sites[n]);
     unit->n_sites = n;
-    rimf_sort(unit->sites, n, sizeof *unit->sites); /* linkers keep sections in order */
+    rimf_sort(unit->sites, n, sizeof *unit->sites); /* fast: linkers keep sections in order */
     refuse_overlaps(engine, unit);
     compact(unit);
     refuse_on_pads(engine, unit);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * table.c: from an address to what is known of it, and things by their address.
+ * table.c: a hash table from addresses to things.
  */
 #include "passes/multiverse/engine/engine.h"
 
 static size_t place_of(const struct mv_table *table, uintptr_t key)
 {
-    /* Functions are 16-byte aligned, so the low bits say little: Fibonacci hashing. */
+    /* Functions are 16-byte aligned, so low bits carry little information: Fibonacci hashing. */
     size_t at = (size_t)((uint64_t)key * 0x9e3779b97f4a7c15u >> 32) & (table->capacity - 1);
 
     while (table->entries[at].key && table->entries[at].key != key)
@@ -55,8 +55,8 @@ void *mv_table_get(const struct mv_table *table, uintptr_t key)
     return key && table->used ? table->entries[place_of(table, key)].value : NULL;
 }
 
-/* A removal empties the table: the caller puts back what remains, which needs no
- * memory as it was there before. */
+/* There is no removal of one key: the caller clears the table and puts back the remaining ones,
+ * which needs no memory. */
 void mv_table_clear(struct mv_table *table)
 {
     if (table->capacity)

@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: MIT
  *
- * words.c: what a unit's entries and sites hold, and what they are to hold.
+ * words.c: present and wanted content of a unit's entries and sites.
  *
- * A commit of ten thousand sites is a sweep over memory, so what it needs of each is
- * kept apart from what is needed seldom (struct mv_site), in arrays by address:
+ * A commit of ten thousand sites is a sweep over memory.  So the data that it needs of each site is
+ * in arrays by address, apart from the rarely used data (struct mv_site):
  *
- *     words     places     where, how long        what the patch engine is given as it is
- *     bytes     [now]      as we left it          (patch_add_words)
- *               [!now]     as it is to become
- *     original             as the linker left it
- *     slot_of   slots      one for all words of one point that are encoded alike
+ *     words     places     address and length      given to the patch engine as they are
+ *     bytes     [now]      as we wrote them         (patch_add_words)
+ *               [!now]     as wanted
+ *     original             as the linker wrote them
+ *     slot_of   slots      one for all words of one point with the same encoding
  *
- * A slot says once for all its words what would be the same for each:
+ * A slot's method is the same for all its words:
  *
- *     RULE      lead + (target - place) << shift, the distance masked away where a body
- *               is copied or an entry gets its NOP back
+ *     RULE      lead + (target - place) << shift; the distance is masked away if a body is
+ *               copied or an entry gets its NOP back
  *     KEEP      the point does not change
  *     ORIGINAL  revert, or the whole unit is out of the target's reach
- *     EACH      part of the unit is, or it is a constant's read or an inline call: word by word
+ *     EACH      part of the unit is out of reach, or a constant's read or an inline call: word by word
  *
- * A read of 8 bytes is longer than a word: it is two, joined.
+ * A read of 8 bytes is longer than a word: it is two joined words.
  *
- * When a batch was applied whole, `now` becomes the other array.  layout.c makes them.
+ * When a batch was applied completely, `now` becomes the other array.  layout.c makes the arrays.
  */
 #include "passes/multiverse/engine/engine.h"
 
@@ -34,7 +34,7 @@ static void set_rule(struct mv_slot *slot, uint64_t lead, uint32_t mask)
     slot->mask = mask;
 }
 
-/* Before the words of a unit are encoded. */
+/* Called before the words of a unit are encoded. */
 static void prepare_slot(const struct mv_unit *unit, struct mv_slot *slot)
 {
     struct mv_point *point = slot->point;
@@ -48,14 +48,14 @@ static void prepare_slot(const struct mv_unit *unit, struct mv_slot *slot)
     slot->shift = 0;
     if (!mv_needs_work(point))
         return;
-    slot->way = MV_ORIGINAL; /* of an entry that is the NOP */
+    slot->way = MV_ORIGINAL; /* for an entry: the NOP */
     if (!point->wanted)
         return;
     if (slot->kind == MV_READ || point->is_inline) {
         slot->way = MV_EACH;
         return;
     }
-    if (slot->kind == MV_SITE_NONE) { /* within reach, or it would not be wanted */
+    if (slot->kind == MV_SITE_NONE) { /* within reach; otherwise it would not be wanted */
         slot->to = (uint32_t)(point->goal - unit->base - MV_PAD_SIZE);
         slot->shift = 8;
         set_rule(slot, 0xe9, UINT32_MAX);
@@ -80,7 +80,7 @@ static void prepare_slot(const struct mv_unit *unit, struct mv_slot *slot)
         slot->way = MV_EACH;
 }
 
-/* The word of a read that holds the constant's value. */
+/* The word of a read that contains the constant's value. */
 static uint64_t read_wanted(const struct mv_unit *unit, size_t i, uint64_t value)
 {
     size_t first = i - (i > 0 && unit->places[i - 1].joined), end = first + mv_words_of(unit, first);
@@ -189,9 +189,9 @@ static void repair_words(struct mv_unit *unit)
     }
 }
 
-/* The operation may have stopped before it had prepared its points, so what they were
- * to get is worked out anew; it counts where memory holds it.  The entry tells where a
- * function is bound, and the first read what a constant is. */
+/* The operation may have stopped before it prepared its points, so the wanted content is computed
+ * again, and accepted where memory contains it.  The entry tells how a function is bound, and the
+ * first read the value of a constant. */
 void mv_repair(struct mv_engine *engine)
 {
     for (struct mv_unit *u = engine->units; u; u = u->next)

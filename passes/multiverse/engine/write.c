@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: MIT
  *
- * write.c: from what the points want to bytes in memory.
+ * write.c: writes the wanted bindings of points into memory.
  *
- * An operation marks points and decides what each wants (bind.c).  What is here writes
- * the difference as one batch: the entry pad of each point and each of its sites.
+ * An operation marks points and decides the wanted binding of each (bind.c).  This file writes the
+ * difference as one batch: the entry pad of each point and each of its sites.
  *
  *     point    wanted ≠ target ──► words ──► batch ──► now, target
  *
- * Nothing is taken for done before the patch engine says so: what it refused keeps the
- * bytes it had, its point stays dirty, and the next operation tries again.
+ * A change is recorded only after the patch engine confirms it.  A refused word keeps its bytes,
+ * its point stays dirty, and the next operation tries again.
  *
- * An operation on many sites gives the patch engine the arrays of whole units, which it
- * reads without a copy; one on few adds their words one by one (fill).  Both leave the
- * same: for each word that differs a patch, in the order in which each_word() comes to it.
- * Where no point needs work there is no batch, and the kernel is asked nothing.
+ * An operation on many sites gives the arrays of whole units to the patch engine, which reads them
+ * without a copy; an operation on few adds their words one by one (fill).  The result is the same:
+ * one patch for each word that differs, in the order of each_word().  If no point needs work there
+ * is no batch, and no system call.
  *
  * A constant has no entry, and its value is always in reach.
  *
- * A site out of reach gets its original bytes: it calls the generic, whose entry jumps to
- * the variant.  An entry out of reach leaves the whole point unbound, since half of the
- * calls would go one way and half the other.
+ * A site out of reach gets its original bytes: it calls the generic, whose entry jumps to the
+ * variant.  If the entry is out of reach, the whole point stays unbound, since otherwise some calls
+ * would run the variant and others the generic.
  */
 #include "passes/multiverse/engine/engine.h"
 
@@ -28,10 +28,10 @@ struct batch {
     struct mvld_batch *patches;
     int all; /* whole units */
     int err;
-    size_t next; /* of the patches: the one of the word that comes next */
+    size_t next; /* index of the next word's patch */
 };
 
-/* Is what is wanted out of reach of the entry, where that runs? */
+/* Whether the wanted target is out of reach of the entry, where that runs. */
 static int is_out_of_reach(const struct mv_point *point)
 {
     const struct mv_unit *unit = point->unit;
@@ -41,9 +41,9 @@ static int is_out_of_reach(const struct mv_point *point)
             mv_is_far(mv_word_address(unit, point->other) + MV_PAD_SIZE, point->goal));
 }
 
-#define BODY_MAX 12u /* endbr64, an instruction as long as a site, rep ret */
+#define BODY_MAX 12u /* endbr64, an instruction of a site's length, rep ret */
 
-/* The unit whose code holds these bytes, or NULL. */
+/* The unit whose code contains these bytes, or NULL. */
 static const struct mv_unit *unit_of(const struct mv_engine *engine, uintptr_t address, size_t size)
 {
     for (const struct mv_unit *u = engine->units; u; u = u->next) {
@@ -55,9 +55,9 @@ static const struct mv_unit *unit_of(const struct mv_engine *engine, uintptr_t a
     return NULL;
 }
 
-/* The body that sites may take over.  A function that a pointer leads to tells nobody its length,
- * and may be a variation point itself, whose entry changes; only objects with descriptors are sure
- * to be there while they are read. */
+/* Reads the body that may be copied into sites.  The target of a function pointer has no known
+ * length, and may be a variation point whose entry changes.  Only objects with descriptors cannot
+ * be closed while they are read. */
 static void read_body(struct mv_engine *engine, struct mv_point *point)
 {
     const struct mv_unit *unit = point->unit;
@@ -68,14 +68,14 @@ static void read_body(struct mv_engine *engine, struct mv_point *point)
         size = mv_variants(point)[point->wanted_variant].body_size;
     else if (mv_table_get(&engine->points, body) || !(unit = unit_of(engine, body, size)))
         return;
-    if (mv_has_sites(unit, body, size)) /* a call in it may be patched out at the moment */
+    if (mv_has_sites(unit, body, size)) /* a call in it may be patched out at present */
         return;
     if (engine->some_moved)
         body = mv_readable(engine, body, size);
     mv_inline_read((const uint8_t *)body, size, &point->inlined);
 }
 
-/* Where calls should lead. */
+/* Sets the target of calls. */
 static void prepare_point(struct batch *batch, struct mv_point *point)
 {
     point->applied = point->refused = 0;
@@ -113,7 +113,7 @@ static void add_stretch(struct batch *batch, const struct mv_stretch *stretch)
                                       wanted + first, stretch->n);
 }
 
-/* A word, or two that are joined. */
+/* Adds a word, or two that are joined. */
 static void add_word(struct batch *batch, struct mv_unit *unit, size_t i)
 {
     const struct mvld_api *api = batch->engine->api;
@@ -135,7 +135,7 @@ static void add_word(struct batch *batch, struct mv_unit *unit, size_t i)
                                     length);
 }
 
-/* The words of the points that need work, point by point. */
+/* Visits the words of the points that need work, point by point. */
 static void few(struct batch *batch, void (*visit)(struct batch *, struct mv_unit *, size_t))
 {
     for (struct mv_unit *u = batch->engine->units; u; u = u->next)

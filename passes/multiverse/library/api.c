@@ -2,110 +2,15 @@
  *
  * api.c: libmultiverse, the functions of multiverse.h.
  *
- * The library holds no state but a link to the one engine of the process (see
- * interface.h), and a reply for each thread (reply.c).  Under mvld the link is set before any
- * constructor.  Under a plain ld.so, or in a static program, whoever comes first
- * (the constructor below, or a call from an earlier one) makes the engine out of
- * the same code, and it looks at the objects by itself, at every call.
+ * The library has no state but a link to the one engine of the process (link.c), a reply for each thread
+ * (reply.c), and whom to tell of what was missed.
  */
-#include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "passes/multiverse/library/library.h"
-
-#include "rimf/image/image.h"
-#include "rimf/base/log.h"
-
-__attribute__((used)) static struct mv_link engine_link = {.size = sizeof(struct mv_link),
-                                                           .abi = MV_LINK_ABI};
-static struct rimf_lock creation;
-static const struct rimf_log no_log = {.sys = &rimf_sys_kernel, .fd = -1};
-
-/* The note by which an engine finds the link: a distance, so nothing need be relocated.
- * Linkers keep every note; "R" (binutils 2.36) makes sure. */
-__asm__(".pushsection .note.multiverse.library,\"" NOTE_FLAGS "\",@note\n"
-        ".balign 4\n"
-        ".long 2f - 1f, 4f - 3f, 2\n"
-        "1: .asciz \"Multiverse\"\n"
-        "2: .balign 4\n"
-        "3: .long " MV_TEXT(MV_LINK_ABI) "\n"
-        ".long engine_link - .\n"
-        "4: .balign 4\n"
-        ".popsection\n");
-
-int mv_failed(int err, const char *text)
-{
-    struct mv_reply *reply = mv_reply_make();
-
-    if (reply)
-        snprintf(reply->error, sizeof reply->error, "%s", text);
-    errno = err;
-    return -1;
-}
-
-static int make_engine(struct mv_engine **out)
-{
-    struct mvld_image *image;
-    struct mv_engine *engine;
-    int err = rimf_image_create(&rimf_sys_kernel, &no_log, &image);
-
-    if (err)
-        return err;
-    err = mv_create(image, rimf_api_core(), &rimf_sys_kernel, &engine);
-    if (err) {
-        rimf_image_destroy(image);
-        return err;
-    }
-    engine->refresh = mv_library_refresh;
-    *out = engine;
-    return 0;
-}
-
-static struct mv_engine *linked(void)
-{
-    return __atomic_load_n(&engine_link.engine, __ATOMIC_ACQUIRE);
-}
-
-/* The engine, made when there is none.  NULL with errno. */
-static struct mv_engine *engine_get(void)
-{
-    struct mv_engine *engine = linked();
-    int err;
-
-    if (engine)
-        return engine;
-    err = rimf_lock_acquire(&rimf_sys_kernel, &creation);
-    if (err < 0) {
-        mv_failed(EDEADLK, "called while this thread initialises: from a signal handler");
-        return NULL;
-    }
-    engine = linked();
-    err = engine ? 0 : make_engine(&engine);
-    if (!err && !linked()) {
-        /* Finds the other copies of the library, and gives them the engine or takes theirs. */
-        err = mv_ops_of(engine)->refresh(engine, mv_reply_make());
-        if (err == -EALREADY) {
-            struct mv_engine *late = engine;
-
-            engine = late->other;
-            rimf_image_destroy(late->image);
-            err = 0;
-        }
-        __atomic_store_n(&engine_link.engine, engine, __ATOMIC_RELEASE);
-    }
-    rimf_lock_release(&rimf_sys_kernel, &creation);
-    if (err) {
-        if (!engine)
-            mv_failed(-err, "out of memory");
-        errno = -err;
-        return NULL;
-    }
-    return engine;
-}
 
 #define MISSES 16 /* reported at once */
 
@@ -120,7 +25,7 @@ struct call {
     const struct multiverse_info_var *var;
     const struct multiverse_info_fn *fn;
     uint64_t until;
-    const struct multiverse_info_fn **missed; /* room for MISSES */
+    const struct multiverse_info_fn **missed; /* of MISSES elements */
     void (*visit)(void *cookie, const struct mv_item *);
     struct mv_ranges *ranges;
 };
@@ -155,8 +60,18 @@ static int once(struct mv_engine *engine, struct call *c, struct mv_reply *reply
     return -EINVAL;
 }
 
-/* Memory may end where nobody had words for it.  `before` is the first letter of what
- * was there to say before this call: it stays when the call succeeds. */
+int mv_failed(int err, const char *text)
+{
+    struct mv_reply *reply = mv_reply_make();
+
+    if (reply)
+        snprintf(reply->error, sizeof reply->error, "%s", text);
+    errno = err;
+    return -1;
+}
+
+/* Memory may run out where no sentence was recorded.  `before` is the first letter of the sentence
+ * before this call, which is restored if the call succeeds. */
 static int answered(struct mv_reply *reply, int result, char before)
 {
     if (!reply->error[0]) {
@@ -171,7 +86,7 @@ static int answered(struct mv_reply *reply, int result, char before)
     return -1;
 }
 
-/* Again and again for a second; at once no more where nothing will change. */
+/* Whether to try again: for a second, or not at all if nothing would change. */
 static int may_try(int tries, struct timespec *start)
 {
     struct timespec now;
@@ -187,7 +102,7 @@ static int may_try(int tries, struct timespec *start)
     return (now.tv_sec - start->tv_sec) * 1000000000 + now.tv_nsec - start->tv_nsec < 1000000000;
 }
 
-/* The engine's answer, as multiverse.h has it. */
+/* Calls the engine, with multiverse.h's conventions. */
 static int call(struct call c, struct call *out)
 {
     struct mv_reply *reply = mv_reply_make();
@@ -200,7 +115,7 @@ static int call(struct call c, struct call *out)
         return -1;
     before = reply->error[0];
     reply->error[0] = 0;
-    engine = engine_get();
+    engine = mv_engine_get();
     if (!engine)
         return answered(reply, -errno, before);
     if (reply->pins) /* a handler that interrupted a call of this thread */
@@ -220,7 +135,7 @@ static int call(struct call c, struct call *out)
     return answered(reply, result, before);
 }
 
-/* To whom is reported what was missed, see multiverse.h. */
+/* The function that misses are reported to, see multiverse.h. */
 static struct {
     struct rimf_lock lock;
     void (*report)(const struct multiverse_info_fn *, void *cookie);
@@ -237,8 +152,8 @@ void multiverse_on_miss(void (*report)(const struct multiverse_info_fn *, void *
     rimf_lock_release(&rimf_sys_kernel, &on_miss.lock);
 }
 
-/* What operations up to this one missed, once.  Whom it is reported to may call us; what that misses
- * stays, or it could go on for ever. */
+/* Reports what operations up to this one missed, once.  The reported function may call us; its own
+ * misses wait, or this could continue for ever. */
 static void report_misses(uint64_t until)
 {
     const struct multiverse_info_fn *missed[MISSES];
@@ -268,7 +183,7 @@ static int apply(enum mv_action action, enum mv_scope scope, void *what)
     int result, saved;
 
     if (reply) {
-        reply->report[0] = 0;
+        mv_report_clear(reply);
         reply->missed = 0;
         memset(&reply->status, 0, sizeof reply->status);
     }
@@ -414,44 +329,4 @@ const char *multiverse_report(void)
     struct mv_reply *reply = mv_reply_mine();
 
     return reply ? reply->report : "";
-}
-
-/* ---- fork: the child must not start in the middle of an operation */
-
-static void before_fork(void)
-{
-    struct mv_engine *engine = linked();
-
-    mv_pins_before_fork();
-    if (engine)
-        mv_ops_of(engine)->fork_begin(engine);
-}
-
-static void after_fork_in_parent(void)
-{
-    struct mv_engine *engine = linked();
-
-    if (engine)
-        mv_ops_of(engine)->fork_end(engine, 0);
-    mv_pins_after_fork(0);
-}
-
-static void after_fork_in_child(void)
-{
-    struct mv_engine *engine = linked();
-
-    if (engine)
-        mv_ops_of(engine)->fork_end(engine, 1);
-    mv_pins_after_fork(1);
-}
-
-/* What fails here is said again, with errno, by the first call. */
-__attribute__((constructor)) static void start(void)
-{
-    int saved = errno;
-
-    mv_list_find_lock();
-    pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
-    engine_get();
-    errno = saved;
 }

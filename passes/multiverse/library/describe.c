@@ -7,8 +7,7 @@
 
 #include "passes/multiverse/library/library.h"
 
-/* Straight to the kernel: write(2) would be a place to be cancelled at, with the
- * engine's lock held. */
+/* A direct system call: write(2) would be a cancellation point, with the engine's lock held. */
 static void print_item(void *cookie, const struct mv_item *item)
 {
     char line[512];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * library.h: what the files of libmultiverse know of each other.
+ * library.h: shared by the files of libmultiverse.
  */
 #ifndef MULTIVERSE_LIBRARY_H
 #define MULTIVERSE_LIBRARY_H
@@ -10,7 +10,13 @@
 struct dl_phdr_info;
 struct link_map;
 
-/* All switches and functions, with the engine's lock held.  0; or -1 with errno.  api.c */
+/* The engine, made when there is none.  NULL with errno and, but for memory, a sentence.  link.c */
+struct mv_engine *mv_engine_get(void);
+
+/* -1, with errno, and the sentence for multiverse_error().  api.c */
+int mv_failed(int err, const char *text);
+
+/* Visits all switches and functions, with the engine's lock held.  0; or -1 with errno.  api.c */
 int mv_each(void (*visit)(void *cookie, const struct mv_item *), void *cookie);
 
 /* Sets errno and the sentence of multiverse_error(); -1.  api.c */
@@ -39,27 +45,27 @@ int mv_old_is_left(uint64_t operation);
 int mv_library_refresh(struct mv_engine *);
 const void *mv_library_dynamic(const struct dl_phdr_info *);
 
-/* Pins the objects that the engine may touch, for one call.  Without the engine's
- * lock.  0, or negative errno.  pins.c */
+/* Pins the objects that the engine may touch, for one call.  Called without the engine's lock.  0,
+ * or negative errno.  pins.c */
 int mv_pins_take(struct mv_engine *, struct mv_reply *);
 void mv_pins_drop(struct mv_reply *);
 void mv_pins_before_fork(void);
 void mv_pins_after_fork(int in_child);
 
-/* list_lock.c.  The link map, in a child of fork in which dl_iterate_phdr would wait for ever, or
- * dlopen end the process; else NULL. */
+/* list_lock.c.  Returns the link map in a child of fork in which dl_iterate_phdr would wait for
+ * ever, or dlopen would end the process; else NULL. */
 const struct link_map *mv_list_lost(void);
-/* And the fork was while another thread closed libraries: some that it lists may be gone. */
+/* Whether another thread was closing libraries at that fork: some listed ones may be unmapped. */
 int mv_list_is_shrinking(void);
-void mv_list_find_lock(void); /* once, before there is a child */
+void mv_list_find_lock(void); /* once, before any child */
 void mv_list_in_child(void);
 
-/* This thread's reply, or NULL when it has none; the second makes it, or sets errno, and
- * the third says that there was no memory for it.  reply.c */
+/* This thread's reply, or NULL if it has none; mv_reply_make makes it, or sets errno; the third
+ * returns a reply that says that there was no memory for one.  reply.c */
 struct mv_reply *mv_reply_mine(void);
 struct mv_reply *mv_reply_make(void);
 int mv_reply_missing(void);
-/* The thread's calls have another one, and what it has stays.  1, or 0: they have already, or
+/* Gives the thread another reply and keeps the present one.  1, or 0: it has another already, or
  * there is no memory. */
 int mv_reply_begin(void);
 void mv_reply_end(void);

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: MIT
  *
- * list_lock.c: a child of fork in which dl_iterate_phdr would wait for ever, or dlopen end it.
+ * list_lock.c: children of fork in which dl_iterate_phdr would wait for ever, or dlopen would end
+ * the process.
  *
- * glibc guards its list of objects by a lock of its own (dl_load_write_lock), and a child has it as it was at
- * the fork: taken, when another thread was inside dl_iterate_phdr, dlopen or dlclose.  That thread is not in
- * the child, and nobody can give the lock back.
+ * glibc guards its list of objects by a lock of its own (dl_load_write_lock).  A child has it in
+ * its state at the fork: taken, if another thread was inside dl_iterate_phdr, dlopen or dlclose.
+ * That thread does not exist in the child, so nobody releases the lock.
  *
- * Where that lock lies is no public fact.  The library's constructor looks for it: a recursive mutex in the
- * host loader's data that is this thread's inside a callback of dl_iterate_phdr and is not behind it.  When
- * there is none, or more than one, nothing is known, and a child may wait.
+ * The lock's address is not public.  The library's constructor looks for it: a recursive mutex in
+ * the host loader's data that this thread owns inside a callback of dl_iterate_phdr, and does not
+ * own after it.  If there is none, or more than one, the lock is unknown, and a child may wait.
  *
- * When the other thread was between two states of the link map, that is never consistent again, and the next
- * dlopen in the child ends it by an assertion of glibc's, pins' as well.
+ * If the other thread was between two states of the link map, the map stays inconsistent, and the
+ * next dlopen in the child, also one of pins.c, fails an assertion of glibc.
  *
- * In either case nobody in the child can open or close libraries.  So the link map stays as it is, and can be read
- * without a lock (objects.c).
+ * In both cases nobody in the child can open or close libraries.  So the link map does not change,
+ * and can be read without a lock (objects.c).
  */
 #include <link.h>
 #include <pthread.h>
@@ -35,7 +36,7 @@ struct mutex {
     int kind;
 };
 
-#define DATA_MAX (256u << 10) /* a static program's data holds it as well */
+#define DATA_MAX (256u << 10) /* a static program's data contains it, too */
 
 static const volatile struct mutex *list_lock;
 #define FOUND_MAX 4u
@@ -82,7 +83,7 @@ void mv_list_find_lock(void)
     if (!&_r_debug)
         return;
     dl_iterate_phdr(search_object, &s);
-    for (size_t i = 0; i < s.n; i++) /* dlopen's lock is ours, too, when that calls the constructor */
+    for (size_t i = 0; i < s.n; i++) /* dlopen's lock is ours, too, if dlopen calls the constructor */
         if (!is_mine(s.found[i], s.self)) {
             list_lock = s.found[i];
             n++;

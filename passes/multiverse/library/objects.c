@@ -2,15 +2,14 @@
  *
  * objects.c: the objects of the process, under a plain ld.so.
  *
- * dl_iterate_phdr counts what was ever added and taken away; when neither count
- * changed there is nothing to do.  Otherwise the list is read again.  What another
- * thread may close meanwhile was pinned before (pins.c), or is left out.
+ * dl_iterate_phdr counts additions and removals of objects.  If neither count changed there is
+ * nothing to do.  Otherwise the list is read again.  Objects that another thread may close
+ * meanwhile are pinned (pins.c) or left out.
  *
- * An address is no identity: a library that is closed and opened again often
- * lies where it lay, but unpatched, and maybe it is another file.  So whenever
- * something was taken away, an object counts as the old one only if it has the
- * same segments and every site and entry still holds the bytes that we wrote;
- * all others are forgotten first and then found anew.
+ * An address does not identify an object: a library that is closed and opened again is often mapped
+ * at the same address, but unpatched, and may be another file.  So whenever something was removed,
+ * an object is the old one only if it has the same segments and every site and entry still has the
+ * bytes that we wrote.  All others are forgotten and gathered anew.
  */
 #include <link.h>
 #include <stdlib.h>
@@ -98,14 +97,14 @@ static const struct rimf_source *source_of(const struct listing *listing,
     return NULL;
 }
 
-/* Do the program headers still say what they said? */
+/* Whether the program headers are unchanged. */
 static int same_segments(const struct rimf_source *source, const struct mvld_object *object)
 {
     const ElfW(Phdr) *phdr = source->phdr;
     size_t n = 0;
 
     for (size_t i = 0; i < source->phnum; i++) {
-        if (phdr[i].p_type != PT_LOAD || !phdr[i].p_memsz) /* an empty one is none of the image's */
+        if (phdr[i].p_type != PT_LOAD || !phdr[i].p_memsz) /* the image has no empty ones */
             continue;
 
         uintptr_t start = source->bias + phdr[i].p_vaddr;
@@ -118,7 +117,7 @@ static int same_segments(const struct rimf_source *source, const struct mvld_obj
     return n == object->n_segments;
 }
 
-/* The objects that were never closed, as far as can be told: how many. */
+/* The objects that were not closed, as far as can be known; returns their number. */
 static size_t keep_known(struct listing *listing, struct rimf_source *kept)
 {
     struct mv_engine *engine = listing->engine;
@@ -153,8 +152,8 @@ static int update(struct mv_engine *engine, const struct rimf_source *sources, s
     return err < 0 ? err : 0;
 }
 
-/* Leaves out what another thread may be closing.  -EAGAIN: something came after the
- * pins were taken. */
+/* Leaves out objects that another thread may be closing.  -EAGAIN: an object came after the pins
+ * were taken. */
 static int leave_out_closing(struct listing *listing)
 {
     struct mv_reply *reply = listing->engine->reply;
@@ -232,8 +231,8 @@ static int is_in(const struct link_map *map, const struct mvld_object *object)
     return map != NULL;
 }
 
-/* Of the objects that are known, those that are there.  What else is there may be half relocated, by a
- * thread that is not in this process. */
+/* Lists the known objects that still exist.  Others may be half relocated, by a thread that does
+ * not exist in this process. */
 static int relist_known(struct mv_engine *engine, const struct link_map *map)
 {
     size_t n = engine->api->object_count(engine->image);

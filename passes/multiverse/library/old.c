@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * old.c: where the code lies that commits replaced.
+ * old.c: addresses of code that commits replaced.
  *
  * Descriptors say where functions begin; unwind tables say where they end.  A compiler may put a part of a function
  * elsewhere (GCC's .text.unlikely), which then has an entry of its own in these tables: a part is what a conditional

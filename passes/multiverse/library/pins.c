@@ -1,25 +1,24 @@
 /* SPDX-License-Identifier: MIT
  *
- * pins.c: what keeps objects from being closed while they are changed.
+ * pins.c: keeps objects from being closed while they are changed.
  *
- * A thread may close a library in the middle of another's commit, and the kernel
- * may map something else where it lay.  dl_iterate_phdr keeps nobody from that
- * (glibc unmaps first and takes its lock then).  A reference does: dlopen with
- * RTLD_NOLOAD, given back when the call is over.  It also waits until a dlopen of
- * another thread has relocated what it loads.
+ * A thread may close a library during another's commit, and the kernel may map something else at
+ * its address.  dl_iterate_phdr does not prevent that (glibc unmaps first and takes its lock then).
+ * A reference does: dlopen with RTLD_NOLOAD, closed when the call is over.  It also waits until
+ * another thread's dlopen has relocated its objects.
  *
- * Order is everything.  A constructor runs with the loader's lock held and may
- * call us, so we must never wait for that lock with the engine's lock held:
+ * The order of locks matters.  A constructor runs with the loader's lock held and may call us, so
+ * we must never wait for that lock with the engine's lock held:
  *
- *     list objects      loader's list lock, a leaf; `listing` around it, so that no
- *                       fork finds it taken by us
+ *     list objects      loader's list lock, a leaf; `listing` around it, so that no fork
+ *                       happens while we hold it
  *     dlopen            the loader's lock, no other
- *     the operation     the engine's lock; the pins are looked at, not changed;
- *                       -EAGAIN when an object came in between: once more
- *     dlclose           no lock; may run the destructors of what the program closed
+ *     the operation     the engine's lock; pins are read, not changed;
+ *                       -EAGAIN if an object came in between: repeat
+ *     dlclose           no lock; may run destructors of objects that the program closed
  *
- * Objects that are listed before the host loader came with the program and stay
- * for ever.  A process with one thread needs no pins at all.
+ * Objects that are listed before the host loader came with the program and are never closed.  A
+ * process with one thread needs no pins.
  */
 #include <dlfcn.h>
 #include <link.h>
@@ -29,8 +28,8 @@
 
 #include "passes/multiverse/library/library.h"
 
-/* Static programs have none of these, and nothing that could be closed.  dlopen is
- * looked up: the linker warns of a reference to it in them. */
+/* Static programs have none of these, and nothing that could be closed.  dlopen is looked up with
+ * dlsym, because linkers warn of a reference to it in static programs. */
 extern __typeof__(dlsym) dlsym __attribute__((weak));
 extern __typeof__(dlclose) dlclose __attribute__((weak));
 extern char __libc_single_threaded __attribute__((weak)); /* glibc 2.32 */
@@ -73,7 +72,7 @@ static int list_object(struct dl_phdr_info *info, size_t size, void *cookie)
                            .name = strdup(info->dlpi_name ? info->dlpi_name : "")};
     if (!pin->name)
         return list->failed = 1;
-    /* The executable comes first; musl, which has a name for it, opens it by none. */
+    /* The executable comes first; musl has a name for it, but cannot open it by that name. */
     pin->fixed = list->before_loader || !list->n || !*pin->name;
     if (info->dlpi_addr && (info->dlpi_addr == getauxval(AT_BASE) ||
                             info->dlpi_addr == getauxval(AT_SYSINFO_EHDR))) {
@@ -129,7 +128,7 @@ int mv_pins_take(struct mv_engine *engine, struct mv_reply *reply)
             continue;
         map = pin->handle = open_object(pin->name, RTLD_LAZY | RTLD_NOLOAD);
         if (map && (map->l_addr != pin->bias || map->l_ld != pin->dynamic)) {
-            dlclose(pin->handle); /* closed and opened again elsewhere */
+            dlclose(pin->handle); /* it was closed and opened again at another address */
             pin->handle = NULL;
         }
     }

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * reply.c: what the calls of a thread have to say.
+ * reply.c: the result of a thread's calls.
  *
- * The library is in programs that never call it, and whatever it keeps in thread
- * local storage lies on the stack of each of their threads, where a thread of
- * PTHREAD_STACK_MIN has no 4 KiB to give.  So a thread local pointer is all, and the
- * reply is made by the thread's first call.
+ * The library is also in programs that never call it.  Its thread-local storage is on the stack of
+ * each of their threads, and a thread of PTHREAD_STACK_MIN cannot spare 4 KiB.  So there is only a
+ * thread-local pointer, and the thread's first call makes the reply.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -14,17 +13,17 @@
 
 static __thread struct mv_reply *mine;
 static __thread struct mv_reply *kept; /* meanwhile: mv_reply_begin */
-static __thread char missing; /* there was no memory for it */
-static unsigned numbered_key; /* that ends the reply with its thread, and 1; 0: none yet */
+static __thread char missing; /* out of memory for it */
+static unsigned numbered_key; /* a key that frees the reply at the thread's end, plus 1; 0: none yet */
 
 static void end_of_thread(void *reply)
 {
-    mine = NULL; /* another destructor may call us, and gets a new one */
+    mine = NULL; /* another destructor may call us, and gets a new reply */
     free(reply);
 }
 
-/* Nobody waits for who makes it first, as with pthread_once: that may be a thread which a forked child does
- * not have, or the one that a signal handler interrupted. */
+/* No thread waits for the one that makes the key, as with pthread_once: that one may not exist in a
+ * forked child, or may be the one that a signal handler interrupted. */
 static void make_key(void)
 {
     unsigned none = 0;
@@ -36,8 +35,7 @@ static void make_key(void)
         pthread_key_delete(made);
 }
 
-/* An object that contains the static library may be closed: no thread must come back
- * to its code. */
+/* An object that contains the static library may be closed: no thread may call its code later. */
 __attribute__((destructor)) static void drop_key(void)
 {
     unsigned last = __atomic_exchange_n(&numbered_key, 0, __ATOMIC_ACQUIRE);

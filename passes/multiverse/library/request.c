@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * request.c: what `mvld switch -p PID` asks of a process.
+ * request.c: handles requests of `mvld switch -p PID`.
  *
- * The tool borrows a thread that waits in a system call, and has it call multiverse_request(), as if the
- * program had done so there.  Request and answer are text, so that a tool and a library of other builds
- * understand each other, or say that they do not.
+ * The tool makes a thread that waits in a system call call multiverse_request(), as if the program
+ * had called it there.  Request and answer are text, so that a tool and a library of different
+ * builds understand each other, or can say that they do not.
  *
  *     request  list
  *     answer   s NAME ADDRESS WIDTH FLAGS VALUE BOUND FUNCTIONS
@@ -13,9 +13,9 @@
  *     request  commit ADDRESS=VALUE…      also revert, keep: which is done behind the writes
  *     answer   CHANGED UNCHANGED GENERIC REFUSED, and the report
  *
- * with a tab between fields and a newline behind each line.  Values are 64 bits in hexadecimal.  Without an
- * ADDRESS everything is committed or reverted.  When a function is refused, or any commit fails, the switches
- * have their old values again, and functions are bound by these, or not bound, as they were.
+ * with a tab between fields and a newline after each line.  Values are 64 bits in hexadecimal.
+ * Without an ADDRESS everything is committed or reverted.  If a function is refused, or any commit
+ * fails, the switches get their old values back, and functions are bound as they were.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -91,7 +91,7 @@ static void say_item(void *cookie, const struct mv_item *item)
 struct write {
     const struct multiverse_info_var *var;
     uint64_t value, before;
-    int was_bound; /* some function that asks the switch */
+    int was_bound; /* some function that reads the switch */
 };
 
 struct writes {
@@ -117,7 +117,7 @@ static uint64_t load_value(const void *from, unsigned width)
     return value;
 }
 
-/* ADDRESS=VALUE…  0, or -1; the library's error may say why. */
+/* Parses ADDRESS=VALUE…: 0, or -1; the library's error may have a sentence. */
 static int parse_writes(const char *text, struct writes *writes)
 {
     for (char *end; *text; text = end, writes->n++) {
@@ -147,14 +147,17 @@ static void see_bound(void *cookie, const struct mv_item *item)
                 item->guards[i] && item->guards[i]->address == (uintptr_t)writes->at[k].var->location;
 }
 
-/* Does it for each switch, or for all.  0, or -1: it failed, or functions were refused. */
-static int apply_to(const struct writes *writes, int (*refs)(void *), int (*all)(void), struct multiverse_status *sum)
+/* Applies `refs` to each switch, or calls `all`, and adds each one's report to `reports`.  0, or -1: it failed, or functions
+ * were refused. */
+static int apply_to(const struct writes *writes, int (*refs)(void *), int (*all)(void), struct multiverse_status *sum,
+                    struct answer *reports)
 {
     for (int i = 0; i < writes->n || (!writes->n && !i); i++) {
         const struct multiverse_status *status;
 
         if ((writes->n ? refs(writes->at[i].var->location) : all()) < 0)
             return -1;
+        say(reports, "%s", multiverse_report());
         status = multiverse_status();
         sum->n_changed += status->n_changed;
         sum->n_unchanged += status->n_unchanged;
@@ -172,30 +175,54 @@ static void take_back(const struct writes *writes)
         (writes->at[i].was_bound ? multiverse_commit_refs : multiverse_revert_refs)(writes->at[i].var->location);
 }
 
+#define COUNTS_MAX 100 /* bytes of the line in front of the report */
+
+/* `report` is in the buffer of `answer`, and becomes the text behind it. */
+static void say_report(struct answer *answer, const char *report)
+{
+    size_t length = strlen(report);
+
+    memmove(answer->at, report, length + 1);
+    answer->at += length;
+    answer->room -= length;
+}
+
 static int write_and_apply(const char *text, int (*refs)(void *), int (*all)(void), struct answer *answer)
 {
     struct writes writes = {.n = 0};
     struct multiverse_status sum = {0, 0, 0, 0};
+    struct answer reports;
+    char *report;
 
     if (parse_writes(text, &writes) || mv_each(see_bound, &writes)) {
         say(answer, "%s", *multiverse_error() ? multiverse_error() : "the request is not understood");
         return -EINVAL;
     }
+    if (answer->room <= COUNTS_MAX)
+        return -ENOSPC;
+    report = answer->at + COUNTS_MAX;
+    *report = 0;
+    reports = (struct answer){.at = report, .room = answer->room - COUNTS_MAX};
     for (int i = 0; i < writes.n; i++)
         store_value(writes.at[i].var->location, writes.at[i].var->width, writes.at[i].value);
-    if (!all || !apply_to(&writes, refs, all, &sum)) {
-        say(answer, "%zu\t%zu\t%zu\t%zu\n%s", sum.n_changed, sum.n_unchanged, sum.n_generic, sum.n_refused,
-            all ? multiverse_report() : "");
+    if (!all || !apply_to(&writes, refs, all, &sum, &reports)) {
+        say(answer, "%zu\t%zu\t%zu\t%zu\n", sum.n_changed, sum.n_unchanged, sum.n_generic, sum.n_refused);
+        say_report(answer, report);
+        answer->is_short |= reports.is_short;
         return 0;
     }
     int err = sum.n_refused ? EBUSY : errno;
 
-    say(answer, "%s", sum.n_refused ? multiverse_report() : multiverse_error());
+    if (sum.n_refused)
+        say_report(answer, report);
+    else
+        say(answer, "%s", multiverse_error());
     take_back(&writes);
     return -err;
 }
 
-/* 0, and the answer; or negative errno and a sentence.  -ENOSPC: the answer is longer than `size`. */
+/* Returns 0 and the answer; or negative errno and a sentence.  -ENOSPC: the answer is longer than
+ * `size`. */
 int multiverse_request(const char *request, char *text, size_t size);
 int multiverse_request(const char *request, char *text, size_t size)
 {

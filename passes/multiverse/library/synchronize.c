@@ -308,7 +308,7 @@ static void look_round(struct looking *l)
         }
 }
 
-/* A filter may end who calls ptrace(2). */
+/* A filter may end a process that calls ptrace(2). */
 static int is_filtered(void)
 {
     char *status = read_file("/proc/self/status"), *line = status ? strstr(status, "Seccomp:") : NULL;

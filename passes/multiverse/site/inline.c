@@ -1,25 +1,23 @@
 /* SPDX-License-Identifier: MIT
  *
- * inline.c: may a variant's body stand where its call was?
+ * inline.c: whether a variant's body may replace its call.
  *
  *     [endbr64] [NOPs: pad, alignment, profiling] [one instruction] ret
  *
- * The instruction must do the same wherever it runs: no distance to itself, no
- * stack (the call would have pushed an address), no control flow, no prefix
- * that means anything.  So the decoder below knows a list of plain integer
- * instructions and refuses the rest: a wrong refusal costs a call, a wrong
- * acceptance the program.  Flags need no thought, since none lives across a
- * call.
+ * The instruction must have the same effect at any address: no RIP-relative operand, no stack (the
+ * call would have pushed an address), no control flow, no prefix with a meaning.  The decoder below
+ * knows a list of plain integer instructions and refuses the rest: a wrong refusal costs a call, a
+ * wrong acceptance breaks the program.  Flags do not matter, since none is live across a call.
  */
 #include "passes/multiverse/site/site.h"
 
 #include "rimf/base/base.h"
 
-/* What follows the opcode. */
+/* The bytes after the opcode. */
 enum shape {
     BAD = 0,
     PLAIN,      /* nothing */
-    MODRM,      /* modrm and what it asks for */
+    MODRM,      /* modrm with its sib and displacement */
     MODRM_8,    /* the same, then imm8 */
     MODRM_32,   /* the same, then imm16 or imm32 */
     IMM_8,
@@ -31,8 +29,8 @@ static enum shape shape_of_one(uint8_t opcode, uint8_t reg)
 {
     switch (opcode) {
     case 0x00 ... 0x03: case 0x08 ... 0x0b: /* add, or */
-    case 0x10 ... 0x13: case 0x18 ... 0x1b: /* adc, sbb: flags are stale, but so they
-                                               were for the body itself */
+    case 0x10 ... 0x13: case 0x18 ... 0x1b: /* adc, sbb: flags are stale, as they are for the body
+                                             * itself */
     case 0x20 ... 0x23: case 0x28 ... 0x2b: /* and, sub */
     case 0x30 ... 0x33: case 0x38 ... 0x3b: /* xor, cmp */
     case 0x63:                              /* movslq */
@@ -72,20 +70,21 @@ static enum shape shape_of_one(uint8_t opcode, uint8_t reg)
 static enum shape shape_of_two(uint8_t opcode)
 {
     switch (opcode) {
+    case 0x20: case 0x22: /* mov of control registers */
     case 0x40 ... 0x4f: /* cmovcc */
     case 0x90 ... 0x9f: /* setcc */
     case 0xaf:          /* imul */
     case 0xb6 ... 0xb7: case 0xbe ... 0xbf: /* movzx, movsx */
         return MODRM;
     case 0xc8 ... 0xcf: /* bswap */
-    case 0x31: case 0xa2: /* rdtsc, cpuid */
+    case 0x09: case 0x31: case 0xa2: /* wbinvd, rdtsc, cpuid */
         return PLAIN;
     }
     return BAD;
 }
 
-/* Length of modrm, sib and displacement, or 0 when it names the stack pointer,
- * is relative to the instruction, or does not fit. */
+/* Length of modrm, sib and displacement.  0 if it names the stack pointer, is RIP-relative, or does
+ * not fit. */
 static unsigned modrm_length(const uint8_t *at, size_t size, uint8_t rex, int reg_is_register)
 {
     if (!size)
@@ -116,17 +115,23 @@ static unsigned modrm_length(const uint8_t *at, size_t size, uint8_t rex, int re
     return length <= size ? length : 0;
 }
 
-/* Opcodes whose modrm.reg is a part of the opcode. */
+/* mov to or from a control register, which modrm.reg names. */
+static int is_control(uint8_t opcode, int two)
+{
+    return two && (opcode == 0x20 || opcode == 0x22);
+}
+
+/* Opcodes whose modrm.reg is no general register. */
 static int is_group(uint8_t opcode, int two)
 {
     if (two)
-        return opcode >= 0x90 && opcode <= 0x9f;
+        return is_control(opcode, two) || (opcode >= 0x90 && opcode <= 0x9f);
     return opcode == 0x80 || opcode == 0x81 || opcode == 0x83 || opcode == 0xc0 ||
            opcode == 0xc1 || (opcode >= 0xd0 && opcode <= 0xd3) || opcode == 0xc6 ||
            opcode == 0xc7 || opcode == 0xf6 || opcode == 0xf7 || opcode >= 0xfe;
 }
 
-/* Opcodes that hold a register's number: mov $i,%r and bswap. */
+/* Opcodes that contain a register's number: mov $i,%r and bswap. */
 static int names_stack(uint8_t opcode, int two, uint8_t rex)
 {
     if (rex & 1)
@@ -168,6 +173,8 @@ unsigned mv_inline_length(const uint8_t *code, size_t size)
             return 0;
         if (!two && opcode == 0x8d && code[at] >> 6 == 3)
             return 0; /* lea needs memory */
+        if (is_control(opcode, two) && code[at] >> 6 != 3)
+            return 0;
     }
     if (shape == MODRM_8 || shape == IMM_8)
         immediate = 1;

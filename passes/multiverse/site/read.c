@@ -8,19 +8,19 @@
  *     3e 3e 3e 4c 8b 05 rel32     mov    mask(%rip), %r8
  *     49 b8 imm64                 movabs $0xfff, %r8
  *
- * The register stands in the load, which the linker wrote and the engine keeps.
+ * The register is encoded in the load, which the linker wrote and the engine keeps.
  */
 #include "passes/multiverse/site/site.h"
 
 #include "rimf/base/base.h"
 
-/* A load of a register, with prefixes before it that mean nothing. */
+/* A load of a register, after prefixes without effect. */
 struct load {
     uint8_t rex, wide, opcode[2]; /* 8b; 0f b6 … */
-    uint8_t modrm, modrm_at;      /* where it stands */
+    uint8_t modrm, modrm_at;      /* its offset */
 };
 
-/* 1 when the code, which may be read up to `room`, begins like one. */
+/* Returns 1 if the code, of which `room` bytes may be read, begins like a load. */
 static int read_load(const uint8_t *code, size_t room, struct load *out)
 {
     size_t at = 0;
@@ -43,7 +43,7 @@ static int read_load(const uint8_t *code, size_t room, struct load *out)
     return 1;
 }
 
-/* The bytes that it reads, 0 when it is no load that a constant has. */
+/* The number of bytes that it reads; 0 if it is no load of a constant. */
 static unsigned load_width(const struct load *load)
 {
     if (load->opcode[0] == 0x8b)
@@ -59,8 +59,8 @@ static unsigned load_width(const struct load *load)
     return 0;
 }
 
-/* The operand at its ModRM: its length, of which no more than `room` bytes may be read; 0: another
- * form.  Relative to %rip: *rip is set. */
+/* The length of the operand at its ModRM, of which at most `room` bytes may be read; 0: another
+ * form.  RIP-relative: *rip is set. */
 static size_t operand_length(const uint8_t *at, size_t room, int *rip)
 {
     uint8_t mode = at[0] >> 6, base = at[0] & 7;

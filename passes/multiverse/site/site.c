@@ -32,7 +32,7 @@ int mv_site_decode(const uint8_t *code, size_t room, uintptr_t address, struct m
     switch (code[0]) {
     case 0xe8: /* call rel32 */
         return found(out, MV_CALL, 5, relative(code + 1, address + 5));
-    case 0xe9: /* jmp rel32: a nop that the linker left behind it is never reached */
+    case 0xe9: /* jmp rel32; a linker's nop behind it is never reached */
         return found(out, MV_JUMP, 5, relative(code + 1, address + 5));
     case 0xeb: /* jmp rel8; int3; int3; int3 */
         if (code[2] != 0xcc || code[3] != 0xcc || code[4] != 0xcc)
@@ -61,7 +61,7 @@ int mv_body_encode(int jump, unsigned length, const struct mv_inline *body, uint
 {
     unsigned prefixes = length - body->length;
 
-    if (jump) { /* the body is followed by `ret`: only when it is that alone */
+    if (jump) { /* the body is followed by `ret`: only if it is nothing else */
         if (body->length)
             return 0;
         *out = 0xccccccccccc3u & UINT64_MAX >> (64 - 8 * length); /* ret; int3 … never reached */

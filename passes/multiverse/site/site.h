@@ -2,11 +2,10 @@
  *
  * site.h: the instructions at call sites and entries.
  *
- * A site is one instruction, and stays one instruction whatever is written into
- * it.  That is what makes changing it under running threads possible: a thread
- * is before it or behind it, never between two halves.  So a body is copied
- * into a site only when it is a single instruction, which prefixes then stretch
- * to the site's length; NOPs behind it would open a second place to stand.
+ * A site is one instruction, and stays one instruction whatever is written into it.  So it can be
+ * changed while threads run: a thread is before or behind it, never inside.  A body is copied into
+ * a site only if it is a single instruction, which prefixes stretch to the site's length; a NOP
+ * behind it would be a second place for a thread to stand.
  */
 #ifndef MULTIVERSE_SITE_H
 #define MULTIVERSE_SITE_H
@@ -23,7 +22,7 @@
 enum mv_site_kind {
     MV_SITE_NONE,
     MV_CALL,          /* e8 rel32 */
-    MV_JUMP,          /* e9 rel32, also when a linker left 90 behind it */
+    MV_JUMP,          /* e9 rel32, also with a linker's 90 behind it */
     MV_JUMP_SHORT,    /* eb rel8 cc cc cc */
     MV_CALL_SLOT,     /* ff 15 rel32 */
     MV_JUMP_SLOT,     /* ff 25 rel32 */
@@ -34,9 +33,9 @@ enum mv_site_kind {
 struct mv_decoded {
     enum mv_site_kind kind;
     uint8_t length;
-    uint8_t width;    /* of a read: bytes that are loaded, else 0 */
-    uintptr_t target; /* of a direct call or jump; of a read, the variable, 0 where a register
-                         says it; of the others, the slot */
+    uint8_t width;    /* of a read: loaded bytes, else 0 */
+    uintptr_t target; /* of a direct call or jump; of a read, the variable, 0 if a register has its
+                       * address; of others, the slot */
 };
 
 /* A variant's body as one instruction, without its `ret`. */
@@ -46,9 +45,8 @@ struct mv_inline {
     uint64_t bytes;
 };
 
-/* The bytes of a site or pad, up to 8, are kept as one little-endian word whose
- * upper bytes are 0: with ten thousand sites, copying and comparing them one by
- * one is what a commit would spend its time on. */
+/* The bytes of a site or pad, up to 8, as one little-endian word whose upper bytes are 0.  With ten
+ * thousand sites, copying and comparing single bytes would dominate a commit. */
 typedef uint32_t mv_word_32 __attribute__((may_alias, aligned(1)));
 
 static inline uint64_t mv_bytes_at(uintptr_t address, unsigned length) /* 4 to 8 */
@@ -70,11 +68,11 @@ static inline int mv_site_is_slot(enum mv_site_kind kind)
     return kind == MV_CALL_SLOT || kind == MV_JUMP_SLOT;
 }
 
-/* Decodes the site at `code`, of which `room` bytes may be read and which runs
- * at `address`.  1, or 0 when it is none of the encodings. */
+/* Decodes the site at `code`, of which `room` bytes may be read, and which runs at `address`.
+ * Returns 1, or 0 if it is none of the encodings. */
 int mv_site_decode(const uint8_t *code, size_t room, uintptr_t address, struct mv_decoded *out);
 
-/* Puts the distance behind an opcode of `at` bytes.  0 when it does not fit. */
+/* Writes the distance behind an opcode of `at` bytes.  0 if it does not fit. */
 static inline int mv_put_relative(uint64_t opcode, unsigned at, uintptr_t next, uintptr_t target,
                                   uint64_t *out)
 {
@@ -84,8 +82,8 @@ static inline int mv_put_relative(uint64_t opcode, unsigned at, uintptr_t next, 
     return distance == (int32_t)distance;
 }
 
-/* How a site without a body leads to its target: this opcode, the distance `at` bytes
- * behind its start, counted from `next` bytes behind it. */
+/* How a site without a copied body jumps to its target: the opcode; the distance is `at` bytes
+ * behind its start, and counted from `next` bytes behind it. */
 struct mv_lead {
     uint64_t opcode;
     uint8_t at, next;
@@ -100,30 +98,30 @@ static inline struct mv_lead mv_site_lead(enum mv_site_kind kind, unsigned lengt
     return (struct mv_lead){0xe8, 1, 5}; /* e8 rel32  call target */
 }
 
-/* A body instead of the call.  1 when it fits. */
+/* Encodes a body instead of the call.  1 if it fits. */
 int mv_body_encode(int jump, unsigned length, const struct mv_inline *body, uint64_t *out);
 
-/* The `length` bytes that make a site of this kind at `address` lead to `target`,
- * or hold the body.  1, or 0 when the target is out of reach. */
+/* Encodes `length` bytes that make a site of this kind at `address` call `target`, or contain the
+ * body.  1, or 0 if the target is out of reach. */
 int mv_site_encode(enum mv_site_kind kind, unsigned length, uintptr_t address, uintptr_t target,
                    const struct mv_inline *body, uint64_t *out);
 
-/* The same for a read alone. */
+/* The same for a read. */
 int mv_read_decode(const uint8_t *code, size_t room, uintptr_t address, struct mv_decoded *out);
 
-/* What the load of a read, `length` bytes, becomes when the constant has that value: as many bytes. */
+/* Encodes the `mov` of the value that replaces the load of a read, with the same `length`. */
 void mv_read_encode(const uint8_t *load, unsigned length, uint64_t value, uint8_t *out);
 
-/* The entry of a generic, 5 bytes, or the branch of an inline call, 6: a NOP when the target is
- * behind it, else a jump.  0 when out of reach. */
-#define MV_PAD_NOP 0x0000441f0fu /* 0f 1f 44 00 00  nopl 0(%rax,%rax,1): also what leads to
-                                    the next instruction */
+/* The entry of a generic, 5 bytes, or the branch of an inline call, 6: a NOP if the target follows
+ * it, else a jump.  0 if out of reach. */
+#define MV_PAD_NOP 0x0000441f0fu /* 0f 1f 44 00 00  nopl 0(%rax,%rax,1): also the encoding of a jump
+                                  * to the next instruction */
 int mv_pad_encode(unsigned length, uintptr_t address, uintptr_t target, uint64_t *out);
 
-/* Reads a variant's body (inline.c).  `size` bytes may be read. */
+/* Reads a variant's body (inline.c), of which `size` bytes may be read. */
 void mv_inline_read(const uint8_t *body, size_t size, struct mv_inline *out);
-/* Length of the position-independent instruction at `code` that touches neither
- * stack nor control flow, or 0.  For the tests. */
+/* The length of the instruction at `code` if it is position-independent and uses neither stack nor
+ * control flow, or 0.  For the tests. */
 unsigned mv_inline_length(const uint8_t *code, size_t size);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/analyze/frames/cfa.c: whether a call frame program holds wherever the code lies.
+ * rimf/analyze/frames/cfa.c: whether a call frame program is independent of the code's address.
  *
- * Nearly every one does: it tells of registers and the stack, and steps through the
- * code by distances.  Not DW_CFA_set_loc, which names an address, nor expressions that
- * do (DW_OP_addr) or that start from RIP.  What is not known here may be such a thing.
+ * Nearly every one is: it describes registers and the stack, and steps through the code by distances.
+ * Exceptions are DW_CFA_set_loc, which has an address, and expressions that have one (DW_OP_addr) or start
+ * from RIP.  Anything unknown may be an exception, too.
  */
 #include "rimf/analyze/frames/reader.h"
 #include "rimf/analyze/frames/frames.h"

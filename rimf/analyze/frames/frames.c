@@ -2,16 +2,13 @@
  *
  * rimf/analyze/frames/frames.c: see frames.h.
  *
- * .eh_frame is a list of records: a length, the distance back to the record's CIE (0:
- * it is a CIE itself), the content.  An FDE gives the range of a function; its CIE
- * says how addresses are encoded.  PT_GNU_EH_FRAME leads there: to the start of the
- * list, and to a sorted table of all FDEs, which is what unwinders use.  The list may
- * have a zero length, its end, before its last record (from a crtend.o that was linked
- * early), so the table is read when it is there in the one form that linkers write,
- * else the list.
+ * .eh_frame is a list of records: a length, the distance back to the record's CIE (0: it is a CIE itself),
+ * the content.  An FDE gives the range of a function; its CIE gives the encoding of addresses.
+ * PT_GNU_EH_FRAME points to the start of the list, and contains a sorted table of all FDEs, which unwinders
+ * use.  The list may have an end mark (a zero length) before its last record, from a crtend.o that was
+ * linked early.  So the table is read if it exists in the one form that linkers write, otherwise the list.
  *
- * Records that cannot be read describe nothing: their code belongs to no unit and
- * stays.
+ * Unreadable records are skipped: their code belongs to no unit and stays.
  */
 #include "rimf/analyze/frames/frames.h"
 
@@ -22,7 +19,7 @@
 #define AUGMENTATION_MAX 8 /* letters: "zPLRSB" */
 
 struct cie {
-    uint64_t address; /* of which record, 0: none yet */
+    uint64_t address; /* address of the record, 0: none yet */
     uint8_t fde_encoding, lsda_encoding, signal, sized;
 };
 
@@ -37,7 +34,7 @@ static void take_augmentation(struct reader *r, const char *letters, struct cie 
         case 'z': take_uleb(r); cie->sized = 1; break;
         case 'R': cie->fde_encoding = (uint8_t)take(r, 1); break;
         case 'L': cie->lsda_encoding = (uint8_t)take(r, 1); break;
-        case 'P': /* the personality's place does not matter here, nor through what */
+        case 'P': /* the personality does not matter here */
             how = (uint8_t)take(r, 1);
             take_encoded(r, how & 0x7f, 0);
             break;
@@ -131,8 +128,8 @@ static int by_start(const void *a, const void *b)
     return x->end < y->end ? -1 : x->end > y->end;
 }
 
-/* The header: version, three encodings, where the list is, how many FDEs there are;
- * then pairs (start of the function, its FDE), relative to the header. */
+/* The header: version, three encodings, the list's address, the number of FDEs; then pairs (start of the
+ * function, its FDE), relative to the header. */
 int frames_read(struct object *o, struct vector *frames, uint64_t *list_start)
 {
     const Elf64_Phdr *p = object_phdr(o, PT_GNU_EH_FRAME, 0);

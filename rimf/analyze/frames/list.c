@@ -1,20 +1,18 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/analyze/frames/list.c: what of .eh_frame must be said so that its bytes, copied,
- * describe moved code.
+ * rimf/analyze/frames/list.c: what must be corrected in a copy of .eh_frame so that it describes moved
+ * code.
  *
  *     CIE   length, 0, version, "zPLR", alignments,  size, P how + personality,
  *           L how, R how, program
  *     FDE   length, distance to the CIE, start of the range, its size,
  *           size, exception table, program
  *
- * Inside the list distances stay what they are.  Those that lead out of it change: in
- * the one encoding that is taken here, they are four bytes and count from their own
- * place.  A record of another kind is odd, and what it describes stays.
+ * Distances inside the list do not change.  Those that point out of it do: only one encoding is accepted
+ * here, four bytes counted from their own address.  A record of another kind is odd, and its code stays.
  *
- * Unlike frames.c, which finds FDEs as unwinders do, this reads every record from the
- * first to the end mark (the one behind the last FDE that they find): the bytes can be
- * copied only when they are understood whole.
+ * Unlike frames.c, which finds FDEs as unwinders do, this file reads every record from the first to the end
+ * mark (the one behind the last FDE): the bytes can be copied only if all of them are understood.
  */
 #include "rimf/analyze/frames/reader.h"
 #include "rimf/analyze/frames/frames.h"
@@ -70,7 +68,7 @@ static void take_letter(struct object *o, struct cie_reader *c, char letter)
     }
 }
 
-/* Version 1, augmentation "z…" and what its letters say, a program that can move. */
+/* Reads version 1, augmentation "z…" and its letters, and a program that can move. */
 static void read_cie(struct object *o, struct reader *r, struct record *record)
 {
     struct cie_reader c = {record, r, 0, 0};
@@ -170,7 +168,7 @@ int frame_list_read(struct object *o, uint64_t start, uint64_t last, struct fram
     if (list->records.failed || o->pointers.failed)
         return object_fail(o, "there is no memory for its unwinding tables");
     if (size < 0 || !object_at(o, start, address - start)) {
-        list->records.n = 0; /* damaged: nothing is said of it */
+        list->records.n = 0; /* damaged: no records */
         return 0;
     }
     list->start = (uint32_t)start;

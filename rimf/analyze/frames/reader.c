@@ -43,7 +43,7 @@ uint64_t take_uleb(struct reader *r)
         if (shift < 64)
             value |= (uint64_t)(byte & 0x7f) << shift;
         shift += 7;
-        if (shift > 70) /* more than 64 bits: or a file could make each of these long */
+        if (shift > 70) /* more than 64 bits; otherwise a file could make each of these long */
             r->bad = 1;
     } while (byte & 0x80 && !r->bad);
     return value;
@@ -83,7 +83,7 @@ uint64_t take_encoded(struct reader *r, uint8_t how, uint64_t data)
     case 0x10: return value + base;
     case 0x30: return value + data;
     }
-    r->bad = 1; /* through a pointer, or relative to what is not known here */
+    r->bad = 1; /* through a pointer, or relative to something unknown here */
     return 0;
 }
 

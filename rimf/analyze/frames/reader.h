@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/analyze/frames/reader.h: reading .eh_frame and what it leads to.
+ * rimf/analyze/frames/reader.h: reads .eh_frame and the data that it points to.
  */
 #ifndef ANALYZE_FRAME_READER_H
 #define ANALYZE_FRAME_READER_H
@@ -12,7 +12,7 @@
 #define ENCODING_DATAREL_SDATA4 0x3b
 #define ENCODING_INDIRECT 0x80
 
-/* Bytes at an address; what is read past the end is 0 and sets `bad`. */
+/* Reads bytes at an address; past the end they are 0 and `bad` is set. */
 struct reader {
     const uint8_t *at, *end;
     uint64_t address;
@@ -26,7 +26,7 @@ struct reader reader_of_record(const struct object *, uint64_t address, uint64_t
 uint64_t take(struct reader *, size_t size);
 uint64_t take_uleb(struct reader *);
 uint64_t take_sleb(struct reader *);
-/* A value of encoding `how` (DW_EH_PE_*); 0 stays 0, whatever it is relative to. */
+/* A value of encoding `how` (DW_EH_PE_*); 0 stays 0 in every encoding. */
 uint64_t take_encoded(struct reader *, uint8_t how, uint64_t data);
 
 #endif

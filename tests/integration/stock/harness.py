@@ -257,12 +257,12 @@ class Harness:
             (self.folder / name).mkdir(parents=True)
         self.copy_loader(self.folder / "lib64")
         copy_passes(self.folder / "passes", self.passes)
+        configuration, pass_folder = installed_places()
         if self.passes:
             support.configure(self.folder / "etc",
                 f"[app]\nmatch = *\npasses = {', '.join(self.passes)}\n"
                 + "".join(ON_MISS.get(word, "") for word in passes)
-                + support.COPY * ("concat" in passes))
-        configuration, pass_folder = installed_places()
+                + support.COPY * ("concat" in passes), configuration if self.by_run else None)
         self.binds = [(configuration, self.folder / "etc"), (pass_folder, self.folder / "passes"),
                       (CACHE, self.folder / "cache")]
         if "direct-calls" in self.passes:
@@ -324,7 +324,7 @@ class Harness:
             program = "/" not in name and shutil.which(name, path=PATH)
             if program and not os.stat(program).st_mode & 0o6000:
                 called = f"--argv0 {name} " if is_elf(program) else ""
-                (folder / name).write_text(f'#!/bin/sh\n: > {folder}/.{name}\nPATH=${{PATH#{folder}:}}\n'
+                (folder / name).write_text(f'#!/bin/sh\ntest -e {folder}/.{name} || : > {folder}/.{name}\nPATH=${{PATH#{folder}:}}\n'
                                            f'exec {mvld} run --loader {self.loader} {called}-- {program} "$@"\n')
                 (folder / name).chmod(0o755)
         folder.chmod(0o777)
@@ -345,12 +345,12 @@ class Harness:
             return f"/proc/self/exe is another one: {other}"
         for name in self.passes:
             having = {program for file, program in opened if file in (name + ".so", IMAGE)}
-            missing = [program for program in case.must_be_seen()
+            missing = [program for program in wanted
                        if program not in having and program not in case.elsewhere]
             if missing:
                 return f"without the pass {name}: {' '.join(missing)}"
         having = {program for file, program in opened if file == IMAGE}
-        missing = [program for program in case.must_be_seen()
+        missing = [program for program in wanted
                    if program not in having and program not in case.elsewhere]
         if self.images and number > 1 and missing and not case.other_user:
             return f"no snapshot was opened: {' '.join(missing)}"

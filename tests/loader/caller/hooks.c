@@ -228,7 +228,7 @@ void prepare(struct loader *l)
     const char *why = "";
 
     CHECK(caller_prepare(l, &why) == 0, "(%s)", why);
-    CHECK(image->kept[1] == l->caller.functions[1].at);
+    CHECK(image->kept[1].at == l->caller.functions[1].at);
 }
 
 /* The questions tell who asks: without answers each is answered otherwise in moved code. */

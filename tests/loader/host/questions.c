@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Answers to the host loader's cpuid (entry.S, cpuid.c): its own instructions, in a text in which each
+ * Answers to the host loader's cpuid (host/entry.S, cpuid.c): its own instructions, in a text in which each
  * question is followed by ret.  A failure means that it sees another CPU, or that a register or the
  * red zone of its code is lost.
  */

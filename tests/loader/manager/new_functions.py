@@ -119,7 +119,7 @@ def wrong(world):
         out, log = world.run(wrong=kind)
         check(out == plain and words in log, f"{kind}: {out}{log}")
     out, log = world.run(places=[])
-    check(out == plain and "libconcat.so.1, where moved code goes, is not in the program" in log, f"{out}{log}")
+    check(out == plain and "the library to which code moves (libconcat.so.1) is not in the program" in log, f"{out}{log}")
 
 
 if __name__ == "__main__":

@@ -4,8 +4,10 @@
 
 pairs/main.c tells what a pass reached.  Each function below is one test; its text says what a failure means.
 """
+import hashlib
 import itertools
 import re
+import shutil
 import struct
 import subprocess
 import sys
@@ -16,12 +18,13 @@ sys.path.insert(0, str(HERE.parents[1]))
 import support  # noqa: E402
 from support import check, BUILD, LOADER  # noqa: E402
 
-PLAIN = {"blind": 0, "moved": 0, "edited": 1, "bound": 1, "chosen": 1, "counted": 0}
+PLAIN = {"blind": 0, "moved": 0, "edited": 1, "bound": 1, "chosen": 1, "gone": 0, "closed": 0, "refused": 0, "counted": 0}
 REACHED = {  # by each pass, alone
     "direct-calls": {"blind": 1}, "count-calls": {"blind": 1, "counted": 62}, "concat": {"moved": 1},
-    "edit": {"edited": 2}, "bind": {"bound": 2}, "multiverse": {"chosen": 2}}
+    "edit": {"edited": 2}, "bind": {"bound": 2}, "multiverse": {"chosen": 2},
+    "debloat": {"gone": 1}, "isolate": {"closed": 1}, "verify": {"refused": 1}, "shuffle": {"moved": 1}}
 REFUSED = {("multiverse", "direct-calls"), ("multiverse", "concat")}  # in words: multiverse comes behind these
-FROZEN = {"direct-calls", "concat", "edit"}  # a snapshot holds what they do
+FROZEN = {"direct-calls", "concat", "edit", "debloat"}  # a snapshot holds what they do
 OPTIONS = """[edit]
 kinds = call
 from = first
@@ -31,6 +34,12 @@ from = libmeet.so:bound
 to = libmeet.so:bound_other
 [multiverse]
 set.chosen_switch = 1
+[debloat]
+library = libmeet.so
+exported = yes
+[isolate]
+library = libvault.so
+gate.1 = vault_pair
 """ + support.COPY
 
 
@@ -40,14 +49,26 @@ class World:
         self.folder, self.program = folder, folder / "meet"
         support.take(folder, "loader/manager/new_sections", "count-calls.so")
         self.build_pass("bind", support.SOURCE / "passes" / "example" / "bind.c")
+        for name in "debloat", "isolate", "verify", "shuffle":
+            self.build_pass(name, support.SOURCE / "passes" / "example" / f"{name}.c")
         self.build_pass("edit", HERE / "tables" / "edit.c", "-DFREEZES")
         sources = HERE / "pairs"
         for name in "meet", "chosen":
             support.compile_c(folder / f"lib{name}.so", "-shared", "-fPIC", "-Wl,--build-id",
                               sources / ("library.c" if name == "meet" else "chosen.c"), plugin=name == "chosen")
-        support.compile_c(self.program, sources / "main.c", f"-L{folder}", "-lmeet", "-lchosen", "-rdynamic",
+        support.compile_c(folder / "libvault.so", "-shared", "-fPIC", "-Wl,--build-id,-z,now",
+                          HERE / "isolates" / "vault.c", plugin=False)
+        support.compile_c(self.program, sources / "main.c", f"-L{folder}", "-lmeet", "-lchosen", "-lvault", "-rdynamic",
                           "-Wl,-z,lazy,--build-id,-rpath,$ORIGIN", f"-Wl,--dynamic-linker={LOADER}", plugin=False)
-        self.environment = support.moving(folder, self.program, folder / "libmeet.so", folder / "libchosen.so")
+        libraries = [folder / f"lib{name}.so" for name in ("meet", "chosen", "vault")]
+        self.environment = support.moving(folder, self.program, *libraries)
+        shutil.copy(libraries[0], folder / "libunlisted.so")
+        with open(folder / "libunlisted.so", "ab") as file:
+            file.write(b"another file")
+        self.listed = "[verify]\n" + "".join(
+            f"allow.{i} = {hashlib.blake2b(Path(path).read_bytes(), digest_size=32).hexdigest()}\n" for i, path in enumerate(
+                [self.program, *libraries, support.LIBRARY, support.BUILD / "passes" / "concat" / "libconcat.so.1",
+                 *re.findall(r"=> (/\S+)", subprocess.run(["ldd", self.program], capture_output=True, text=True).stdout)]))
         self.environment["MVLD_PASS_PATH"] += f":{folder}"
         self.environment["MVLD_CONFIG"] = folder / "conf"
 
@@ -57,7 +78,7 @@ class World:
                         self.folder / f"{name}.so", source], check=True)
 
     def configure(self, passes):
-        (self.folder / "conf").write_text(f"[app]\nmatch = meet\npasses = {', '.join(passes)}\n{OPTIONS}")
+        (self.folder / "conf").write_text(f"[app]\nmatch = meet\npasses = {', '.join(passes)}\n{self.listed}{OPTIONS}")
 
     def counted(self, process, log):
         """Calls of `called` that the pass counted, in the program."""

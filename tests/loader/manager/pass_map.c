@@ -218,7 +218,7 @@ static void refuses_bad_passes(const char *folder)
         {"tls", "PT_TLS"},
         {"constructor", "constructors"},
         {"missing", "does not define 'mvld_pass'"},
-        {"abi", "version 5 of the pass interface, this mvld has 4"},
+        {"abi", "version 6 of the pass interface, this mvld has 5"},
         {"size", "has 16 bytes"},
         {"name", "its name lies outside the pass, or is not of"},
         {"other_name", "calls itself 'other', but was looked for as 'bad'"},

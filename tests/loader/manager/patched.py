@@ -5,6 +5,7 @@
 Each function below is one test; its text says what a failure means.
 """
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -46,6 +47,15 @@ def before(world):
         for what, value in (("answer", {"answer": 2}), ("wide", {"answer": 2}), ("outer", {"outer": 41})):
             for look in ("no", "yes"):
                 world.is_plain_but(passes, [0], {**value, "moved": 0}, what=what, look=look)
+
+
+def libc(world):
+    """Nothing moves, or nothing of libraries that no pass has changed, because one has changed the C library."""
+    found = subprocess.run(["ldd", world.program], capture_output=True, text=True).stdout
+    support.analyze(world.folder, re.search(r"libc\.so\.6 => (\S+)", found)[1])
+    for passes in ("splice, concat", "direct-calls, splice, concat", "splice, direct-calls, concat"):
+        log = world.is_plain_but(passes, [0], {}, what="libc")
+        check("concat: error" not in log and "pass concat failed" not in log, f"{passes}\n{log}")
 
 
 def behind(world):

@@ -80,6 +80,11 @@ void rimf_image_finish(struct mvld_image *image)
     (void)image;
 }
 
+void rimf_file_close(struct mvld_image *image)
+{
+    (void)image;
+}
+
 void rimf_image_set_failed(struct mvld_image *image,
                            void (*failed)(void *cookie, const struct mvld_context *, int error), void *cookie)
 {

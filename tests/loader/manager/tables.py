@@ -6,6 +6,7 @@ tables/ holds the program and its libraries, too.  Each function below is one te
 text says what a failure means.
 """
 import re
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -133,6 +134,37 @@ def later(world):
     is_plain_but(world.run(late, kinds="word", **{"from": "first"}, to="other"), late=4002, word=300, relro=300)
     is_plain_but(world.run(late, kinds="word", **{"from": "called"}, to="other"), late=4300)
     is_plain_but(world.run(late, kinds="word", **{"from": "called"}, to="second"), late=4200)
+
+
+def walked(world):
+    """Who looks at instructions while functions are visited meets there what passes before want: code that moves
+    takes the names with it that the visit still needs."""
+    for passes in "edit", "direct-calls, concat, edit", "edit, direct-calls, concat":
+        said = world.run(passes=passes, more="[concat]\ncopy = always\n", walk="yes")
+        is_plain_but(said)
+        for name in "first", "second", "main", "called", "other", "own":
+            check(re.search(rf"function {name} \d", said[1]), f"{passes}: {name} is missing\n{said[1]}")
+
+
+BRANCHES = 8  # rimf/analysis/analysis.h
+
+
+def torn(world):
+    """An analysis of which a part is damaged is taken away from who walks along another part."""
+    calls = rf"calls {re.escape(str(world.program))} (\d+)"
+    before = re.search(calls, world.run(walk="yes")[1])[1]
+    check(int(before) > 1, f"{before} calls through slots")
+    for path in (world.folder / "mvld" / "analysis").glob("*/*"):
+        analysis = bytearray(path.read_bytes())
+        end, n_tables = struct.unpack_from("<I", analysis, 12)[0], struct.unpack_from("<I", analysis, 44)[0]
+        for at in range(end - 32 * n_tables, end, 32):
+            kind, _, offset, count, _ = struct.unpack_from("<IIQQQ", analysis, at)
+            if kind == BRANCHES and count:
+                analysis[offset] ^= 1
+        path.write_bytes(analysis)
+    values, log = world.run(walk="yes")
+    check(values == PLAIN and "wrong checksum" in log, f"{values}\n{log}")
+    check(re.search(calls, log)[1] == before, f"{re.search(calls, log)[1]} calls instead of {before}")
 
 
 def others(world):

@@ -183,7 +183,21 @@ def placed(world):
         check(all(abs(found[name] - found["main"]) < 1 << 31 for name in ("first", "late")), f"{found}{text}")
 
 
+def read(world):
+    """A file that an option names can be read in each stage: where files are looked at, too, of the start and of dlopen."""
+    listed, log = world.folder / "listed", world.folder / "log"
+    listed.write_text("what is listed")
+    config = f"[app]\nmatch = main\npasses = place\n[place]\nlist = {listed}\n"
+    done = support.run([world.program, world.files["late"]], config=config, MVLD_DEBUG="passes",
+                       MVLD_PASS_PATH=world.folder, MVLD_DEBUG_OUTPUT=log)
+    text = "".join(path.read_text() for path in world.folder.glob("log.*"))
+    good(done, "late runs", "first 7", "late")
+    said = re.findall(r"list in (\w+): (.*)", text)
+    check(said.count(("map", "what is listed")) >= 3 and said.count(("run", "what is listed")) == 2 and
+          len(set(said)) == 2, f"{said}\n{text}")
+
+
 if __name__ == "__main__":
     with support.scratch_folder() as scratch:
         {"start": start, "directly": directly, "opened": opened, "changed": changed,
-         "placed": placed}[sys.argv[1]](World(scratch))
+         "placed": placed, "read": read}[sys.argv[1]](World(scratch))

@@ -177,6 +177,14 @@ def added(world):
     says(world.run(program, passes="add", more="[add]\nlibrary = libc.so.6\n"), "0 42 42 43 42 2 -1")
 
 
+def added_hidden(world):
+    """A definition that a pass added is there though a pass behind it hid it; or others are gone with it."""
+    program = missing_program(world, "-fPIC", strong="0")
+    for symbol, said in ("number", "0 42 42 -1 42 2 -1"), ("maybe", "0 -1 -1 43 42 2 -1"):
+        says(world.run(program, passes="add, hide", more="[add]\nlibrary = libsecond.so\n"
+                       f"[hide]\nlibrary = libsecond.so\nsymbol = {symbol}\n"), said)
+
+
 def added_later(world):
     """What comes by dlopen finds what was added to what was there, and what is added to it as it comes; and
     passes of the stage `run` see it, each symbol once."""
@@ -346,5 +354,5 @@ def brought(world):
 if __name__ == "__main__":
     with support.scratch_folder() as scratch:
         {"bound": bound, "later": later, "hidden": hidden, "wrong": wrong, "many": many, "added": added,
-         "added_later": added_later, "added_wrong": added_wrong, "again": again,
+         "added_hidden": added_hidden, "added_later": added_later, "added_wrong": added_wrong, "again": again,
          "named": named, "unmatched": unmatched, "brought": brought}[sys.argv[1]](World(scratch))

@@ -33,9 +33,9 @@ def seal(image):
 
 def tables(image):
     """Where each begins, and how many entries it has."""
-    sizes = {"objects": 128, "texts": 40, "words": 16, "calls": 8, "left": 8, "relocations": 40, "shifts": 8, "regions": 136,
+    sizes = {"objects": 128, "texts": 40, "words": 16, "relocations": 40, "shifts": 8, "regions": 136,
              "fragments": 40, "fixed": 8, "pointers": 16, "kept": 16, "names": 1}
-    counts = struct.unpack_from("<13I", image, 104)
+    counts = struct.unpack_from("<11I", image, 104)
     found, at = {}, struct.unpack_from("<I", image, 12)[0]
     for (name, size), n in zip(sizes.items(), counts):
         found[name] = at, n

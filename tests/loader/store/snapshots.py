@@ -52,6 +52,17 @@ class Program:
               f"no snapshot:\n{done.stdout}{done.stderr}")
         return folder
 
+    def manifests(self):
+        """Which snapshots there are: a start that writes one changes this."""
+        found = {path.parent.name: path.stat() for path in (self.cache / "mvld" / "snapshots").glob("*/manifest")}
+        return {name: (stat.st_ino, stat.st_ctime_ns) for name, stat in found.items()}
+
+    def writes(self, *words, **options):
+        """The start, and whether it wrote a snapshot."""
+        before = self.manifests()
+        done = self.run(*words, **options)
+        return done, self.manifests() != before
+
     def applied(self, *words, expected="2 0\n", **options):
         done = self.run(*words, **options)
         check(len(from_image(done)) == 1 and done.stdout.startswith(expected),

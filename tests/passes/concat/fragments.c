@@ -175,7 +175,7 @@ static void closed(void)
 /* All of it only where it lies in the lines as the original. */
 static void whole(void)
 {
-    uintptr_t from = region_symbol(image, "concat_code").address + RIMF_MOVED_ALIGN, at;
+    uintptr_t from = region_symbol(image, "mvld_moved_code").address + RIMF_MOVED_ALIGN, at;
 
     CHECK(region_move(library, NULL, RIMF_MOVED_ALIGN, &why) == 0, "%s", why);
     CHECK(rimf_moved_commit(image, &report) == 0 && report.objects == 1);

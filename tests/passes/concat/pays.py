@@ -107,7 +107,6 @@ def same(program):
     for passes in "direct-calls", "direct-calls, concat":
         program.passes_of = passes
         program.configure()
-        shutil.rmtree(program.cache / "mvld" / "ready", ignore_errors=True)
         log = program.run().stderr
         check("in its moved code" not in log, log)
         check(re.search(rf"{program.path}: [1-9]\d* of \d+ sites made direct, \d", log), log)
@@ -120,19 +119,17 @@ def same(program):
         check(re.search(APPLIED, limited.stderr), limited.stderr)
         files = sorted(path.name for path in folder.iterdir())
         shutil.rmtree(folder)
-        log = program.run().stderr
-        check("ready code of" in log, log)
-        seen[passes] = first, files, applied, program.maps(), program.calls() if shutil.which("strace") else []
+        seen[passes] = first, files, applied, program.calls() if shutil.which("strace") else []
     alone, both = seen.values()
-    for part in 0, 1, 3:
+    for part in 0, 1:
         check(alone[part] == both[part], f"{alone[part]}\n{both[part]}")
     check(alone[2][0] == both[2][0], f"{alone[2]}\n{both[2]}")
     check(not any("concat" in name for name, *_ in both[0][0] + both[2][0][0]), both)
     if None not in (alone[2][1], both[2][1]):  # one call more: which file concat's is
         check(both[2][1] == alone[2][1] + 1, f"{alone[2][1]} calls, {both[2][1]}")
-    check(without_looking(alone[4]) == without_looking(both[4]), "\n".join(alone[4] + both[4]))
-    check(0 <= len(both[4]) - len(alone[4]) <= 11, f"{len(alone[4])} calls, {len(both[4])}")
-    print(f"calls: {len(alone[4])}, {len(both[4])}; applied: {alone[2][1]}, {both[2][1]}")
+    check(without_looking(alone[3]) == without_looking(both[3]), "\n".join(alone[3] + both[3]))
+    check(0 <= len(both[3]) - len(alone[3]) <= 11, f"{len(alone[3])} calls, {len(both[3])}")
+    print(f"calls: {len(alone[3])}, {len(both[3])}; applied: {alone[2][1]}, {both[2][1]}")
 
 
 def asked(program):
@@ -171,7 +168,6 @@ def order(program):
             program.configure(*options)
             log, first = program.run().stderr, program.maps()
             check(("the pass 'concat' runs behind 'direct-calls'" in log) == passes.startswith("concat"), log)
-            shutil.rmtree(program.cache / "mvld" / "ready", ignore_errors=True)
             folder = program.make_snapshot()
             program.applied()
             program.applied(MVLD_DEBUG="files")  # passes are not mapped
@@ -180,7 +176,6 @@ def order(program):
             # How the kernel cuts the memory in which moved code lies depends on where that is.
             seen.add((bool(options), str(moved), str(image), "" if options else f"{first} {program.maps()}"))
             shutil.rmtree(folder)
-            shutil.rmtree(program.cache / "mvld" / "ready", ignore_errors=True)
     check(len(seen) == 2, "\n".join(map(str, seen)))
 
 

@@ -102,11 +102,10 @@ def made(program):
                               check=True).stdout
     offset, linked, size = (int(word, 16) for word in re.search(
         r"LOAD +(\w+) (\w+) \w+ (\w+) \w+ R E", segments).groups())
-    base, ready_base = 0x555500000000, 0x555600000000
-    # Ready code of it, and its code in a snapshot: copies of the file.
-    ready = program.folder / "mvld" / "ready" / "0123456789abcdef-program"
-    snapshot = program.folder / "mvld" / "snapshots" / "0123-4567" / "0-program"
-    for copy in ready, snapshot:
+    base, overlay_base = 0x555500000000, 0x555600000000
+    # Its code in two snapshots: copies of the file.
+    overlays = [program.folder / "mvld" / "snapshots" / name / "0-program" for name in ("0123-4567", "0123-89ab")]
+    for copy in overlays:
         copy.parent.mkdir(parents=True)
         shutil.copy(program.path, copy)
 
@@ -120,8 +119,8 @@ def made(program):
         text += n * sample(7, base + at[name] + 2 - linked, name, program.path)
     text += sample(8, base + at["beta"] - linked, "[unknown]", program.path)  # a child
     text += sample(7, 0x7010, "f", where) + sample(7, 0x9010, "f", program.path)
-    for i, copy in enumerate((ready, snapshot)):
-        start = ready_base + i * 0x1000000
+    for i, copy in enumerate(overlays):
+        start = overlay_base + i * 0x1000000
         text += (f" 7 PERF_RECORD_MMAP2 7/7: [{start:#x}({size:#x}) @ {offset:#x} fe:00 1 2]: r-xp {copy}\n" +
                  sample(7, start + at["alpha"] + 3 - linked, "alpha", copy))
     text += sample(7, 0x1, "gamma", "/tmp/perf-7.map")

@@ -70,8 +70,8 @@ static inline struct mvld_image *region_image(const struct rimf_sys *kernel, con
     region_context.api = rimf_api();
     region_open(pages);
     region = &image->moved->region;
-    CHECK(region->code == region_symbol(image, "concat_code").address &&
-          region->frames == region_symbol(image, "concat_frames").address);
+    CHECK(region->code == region_symbol(image, "mvld_moved_code").address &&
+          region->frames == region_symbol(image, "mvld_moved_frames").address);
     /* What a failed batch takes away can be read from then on; so rights can be compared. */
     CHECK(!mprotect((void *)region->frames, region->frames_size, PROT_READ));
     return image;

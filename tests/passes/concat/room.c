@@ -143,8 +143,8 @@ int main(int argc, char **argv)
         return 2;
     if (!getenv("ROOM_STARTED"))
         return start_again(argv);
-    code = find("concat_code", CONCAT_CODE_SIZE);
-    frames = find("concat_frames", CONCAT_FRAMES_SIZE);
+    code = find("mvld_moved_code", CONCAT_CODE_SIZE);
+    frames = find("mvld_moved_frames", CONCAT_FRAMES_SIZE);
     is_free(code, CONCAT_CODE_SIZE, "---p");
     if (argc == 2) {
         is_free(frames, CONCAT_FRAMES_SIZE, "---p");
@@ -162,8 +162,8 @@ int main(int argc, char **argv)
     CHECK(!dlsym(RTLD_DEFAULT, "__jit_debug_descriptor"), "a name of others is answered");
     CHECK(!dlsym(RTLD_DEFAULT, "__jit_debug_register_code"), "a name of others is answered");
     int version;
-    memcpy(&version, dlsym(RTLD_DEFAULT, "concat_jit"), sizeof version);
+    memcpy(&version, dlsym(RTLD_DEFAULT, "mvld_moved_jit"), sizeof version);
     CHECK(version == 1, "version %d of the JIT interface", version);
-    ((void (*)(void))(uintptr_t)dlsym(RTLD_DEFAULT, "concat_jit_changed"))();
+    ((void (*)(void))(uintptr_t)dlsym(RTLD_DEFAULT, "mvld_moved_jit_changed"))();
     return 0;
 }

@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 import support
-from ready_world import WORLD, World, laid
+from own_world import WORLD, World
 from support import check
 
 TIME = 1_000_000_000  # as reproducible archives have it
@@ -79,7 +79,6 @@ def old(world, path):
 def make_snapshot(world, *arguments, code=0, **more):
     done = world.start(*arguments, **{"MVLD_SNAPSHOT": "1", **more})
     check(code in (None, done.returncode), done.stdout + done.stderr)
-    shutil.rmtree(world.cache / "mvld" / "ready", ignore_errors=True)
 
 
 def image(world, how):
@@ -104,20 +103,12 @@ def unnamed(world, how):
     check(", the code of" not in log, log)
 
 
-def ready(world, how):
-    old(world, world.lib)
-    world.build()
-    check(laid(world.run()), "it is not used")
-    check(not laid(world.run(says=upgraded(world, how))), "it is used")
-
-
 def learnt(world, how):
     """An object of dlopen."""
     module = world.folder / "module.so"
     support.take(world.folder, WORLD, module.name)
     old(world, module)
     check(world.start(module, MVLD_SNAPSHOT="run").returncode == 0, "no snapshot")
-    shutil.rmtree(world.cache / "mvld" / "ready", ignore_errors=True)
     before = plain(world, module)
     log = world.run(module, says=before, MVLD_DEBUG="files")
     check("module.so: applied" in log, log)

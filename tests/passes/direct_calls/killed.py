@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 import support
-from ready_world import MVLD, World
+from own_world import MVLD, World
 from support import check
 
 ROUNDS = 60
@@ -50,9 +50,8 @@ def cache(world, action):
 
 
 def everything(world):
-    """Files and folders of snapshots and ready code."""
-    return {str(path.relative_to(world.cache)) for what in ("snapshots", "ready")
-            for path in (world.cache / "mvld" / what).rglob("*")}
+    """Files and folders of snapshots."""
+    return {str(path.relative_to(world.cache)) for path in (world.cache / "mvld" / "snapshots").rglob("*")}
 
 
 def builds(world):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A setuid program takes ready code and snapshots from root's cache alone, and leaves none.
+"""A setuid program takes snapshots from root's cache alone, and leaves none.
 
 A program that is setuid root runs as nobody; what it has mapped says whose files it took.  The same
 program where its set-id bit gives no rights (no_new_privs) takes nobody's own, so each refusal is one of AT_SECURE.  A failure means: a
@@ -18,7 +18,7 @@ from pathlib import Path
 sys.path.append(str(Path(__file__).resolve().parents[2] / "loader"))
 import support  # noqa: E402
 from privileged import HERE, NOBODY, alone, own  # noqa: E402
-from ready_world import MVLD, World  # noqa: E402
+from own_world import MVLD, World  # noqa: E402
 from support import check  # noqa: E402
 
 SYSTEM = Path("/var/cache/mvld")
@@ -55,21 +55,20 @@ def start(mode, user=NOBODY, **more):
     return done.stdout + done.stderr
 
 
-def takes(mode, what, **more):
+def takes(mode, **more):
     """From which folder the code of libown.so is: root's, the user's, or None."""
     out = start(mode, **more)
     check(out.startswith(world.plain.splitlines()[0] + "\n"), out)
-    found = set(re.findall(rf"^mapped: (/\S+)/mvld/{what}/\S+-libown.so$" if what == "ready" else
-                           rf"^mapped: (/\S+)/mvld/{what}/\S+/\d+-libown.so$", out, re.M))
+    found = set(re.findall(r"^mapped: (/\S+)/mvld/snapshots/\S+/\d+-libown.so$", out, re.M))
     check(len(found) < 2, out)
     return {"/var/cache": "root's", f"{home}/.cache": "the user's"}[found.pop()] if found else None
 
 
-def expect(what, **answers):
+def expect(**answers):
     """What the program takes, with the set-id bit and without."""
     for mode, name in (SETUID, "setuid"), (PLAIN, "plain"):
-        got = takes(mode, what)
-        check(got == answers[name], f"{what}, {name}: {got}")
+        got = takes(mode)
+        check(got == answers[name], f"{name}: {got}")
 
 
 def own_by(folder, user):
@@ -87,43 +86,43 @@ listed = support.run(["/lib64/ld-linux-x86-64.so.2", "--list", world.program]).s
 done = support.run([MVLD, "analyze", world.program, *re.findall(r"=> (/\S+)", listed)])  # all: on-miss wants that
 check(done.returncode == 0 and list(analysis.rglob("*.mvld")), done.stdout + done.stderr)
 
-expect("ready", setuid=None, plain=None)
+expect(setuid=None, plain=None)
 for user, system in (NOBODY, False), ([], True):  # what root has left nobody leaves again
     start(PLAIN, user, MVLD_SNAPSHOT="1")
     found = sorted(path.name for path in (SYSTEM if system else theirs).iterdir())
-    check("snapshots" in found and "ready" in found, f"{user}: {found}")
+    check("snapshots" in found, f"{user}: {found}")
 
-for what in "snapshots", "ready":  # while there are images, no ready code is asked for
-    good = SYSTEM / what
-    expect(what, setuid="root's", plain="root's")
-    good.rename(SYSTEM / "aside")
-    expect(what, setuid=None, plain="the user's")
-    # Root's, in the user's folder.
-    own_by(theirs / what, 0)
-    expect(what, setuid=None, plain="the user's")
-    own_by(theirs / what, 65534)
-    # The user's, in root's folder; and what others may write there.
-    shutil.copytree(theirs / what, good)
-    for path in (theirs / what).rglob("*"):
-        times = path.stat()
-        os.utime(good / path.relative_to(theirs / what), ns=(times.st_atime_ns, times.st_mtime_ns))
-    shutil.rmtree(theirs / what)
-    own_by(good, 65534)
-    expect(what, setuid=None, plain=None)
-    shutil.rmtree(good)
-    (SYSTEM / "aside").rename(good)
-    expect(what, setuid="root's", plain="root's")
-    for path in good.rglob("*"):
-        if path.is_file():
-            path.chmod(0o646)
-    expect(what, setuid=None, plain=None)
-    shutil.rmtree(good)
+images = theirs / "snapshots"
+good = SYSTEM / "snapshots"
+expect(setuid="root's", plain="root's")
+good.rename(SYSTEM / "aside")
+expect(setuid=None, plain="the user's")
+# Root's, in the user's folder.
+own_by(images, 0)
+expect(setuid=None, plain="the user's")
+own_by(images, 65534)
+# The user's, in root's folder; and what others may write there.
+shutil.copytree(images, good)
+for path in images.rglob("*"):
+    times = path.stat()
+    os.utime(good / path.relative_to(images), ns=(times.st_atime_ns, times.st_mtime_ns))
+shutil.rmtree(images)
+own_by(good, 65534)
+expect(setuid=None, plain=None)
+shutil.rmtree(good)
+(SYSTEM / "aside").rename(good)
+expect(setuid="root's", plain="root's")
+for path in good.rglob("*"):
+    if path.is_file():
+        path.chmod(0o646)
+expect(setuid=None, plain=None)
+shutil.rmtree(good)
 
 configure("on-miss = build\n")
 for variables in {}, {"XDG_CACHE_HOME": str(home / "chosen")}, {"MVLD_SNAPSHOT": "1"}:
     start(SETUID, **variables)
     left = [path for folder in (SYSTEM, home) for path in folder.rglob("*")
-            if {"snapshots", "ready"} & set(path.parts)]
+            if "snapshots" in path.parts]
     check(not left, f"{variables}: it has left {left}")
 start(PLAIN)
-check(list(theirs.glob("snapshots/*/manifest")) and list(theirs.glob("ready/*-libown.so")), "nobody has left none")
+check(list(theirs.glob("snapshots/*/manifest")), "nobody has left none")

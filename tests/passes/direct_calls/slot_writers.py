@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """A tool that writes to GOT slots of the running program (as memray and heaptrack do) sees each call, although
-calls were direct before it came: in the process, from a snapshot, from ready code, in moved code, and when the
+calls were direct before it came: in the process, from a snapshot, in moved code, and when the
 tool is there from the start.
 
 A failure means: profilers show less than there is, and nobody knows.
@@ -19,7 +19,6 @@ SOURCE = Path(__file__).resolve().parent / "programs" / "hooked.c"
 WAYS = {
     "process": ("direct-calls", None, ""),
     "snapshot": ("direct-calls", "1", ""),
-    "ready": ("direct-calls", "ready", ""),
     "moved": ("direct-calls, concat", None, support.COPY_TUNABLE),
     "moved-snapshot": ("direct-calls, concat", "1", support.COPY_TUNABLE),
     "preloaded": ("direct-calls", None, ""),

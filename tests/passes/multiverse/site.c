@@ -182,6 +182,10 @@ static void accepts(void)
         BODY("\xf3\x90\xc3", 2),                             /* pause */
         BODY("\x0f\x31\xc3", 2),                             /* rdtsc */
         BODY("\x0f\xa2\xc3", 2),                             /* cpuid */
+        BODY("\x0f\x09\xc3", 2),                             /* wbinvd */
+        BODY("\x0f\x20\xd8\xc3", 3),                         /* mov %cr3,%rax */
+        BODY("\x0f\x22\xdf\xc3", 3),                         /* mov %rdi,%cr3 */
+        BODY("\x0f\x22\xe7\xc3", 3),                         /* mov %rdi,%cr4: reg 4 is no %rsp */
     };
     struct mv_inline out;
 
@@ -226,6 +230,8 @@ static void refuses(void)
         CALL("\xcc"),                             /* a debugger's breakpoint */
         CALL("\x0f\x0b"),                         /* ud2 */
         CALL("\x0f\x10\x07"),                     /* movups (%rdi),%xmm0: not in the list */
+        CALL("\x0f\x20\xdc"),                     /* mov %cr3,%rsp */
+        CALL("\x0f\x20\x1f"),                     /* mov %cr3 to memory: not encoded so */
         CALL("\xf7\x3f"),                         /* idivl (%rdi): left out, it traps */
     };
     struct mv_inline out;

@@ -132,6 +132,7 @@ int main(void)
     CHECK(multiverse_commit() == 2);
     counts(0, 1, 0, 1);
     has_outcome(&pointer, MULTIVERSE_REFUSED, ERANGE);
+    CHECK(strstr(multiverse_report(), "out of reach"), "who asked for the outcome has lost the report");
     was_reported(1, &pointer, MULTIVERSE_REFUSED, ERANGE);
     memcpy(linked, site_one, 5);
     write_site(foreign);

@@ -238,7 +238,7 @@ static void refuses_unit_flags(void)
 
     REFUSED(made.units[0].flags = ANALYSIS_REACHED | ANALYSIS_HEAD, kind); /* not decoded */
     REFUSED(made.units[0].flags = decoded | ANALYSIS_HEAD, kind);         /* not reached */
-    REFUSED(made.units[0].flags |= 16, kind);
+    REFUSED(made.units[0].flags |= 32, kind);
     REFUSED(made.units[2].flags = reached, kind); /* stays */
     REFUSED(made.units[2].flags = reached | ANALYSIS_HEAD, kind);
     REFUSED(made.units[1].flags = ANALYSIS_REACHED, kind);

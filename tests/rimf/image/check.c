@@ -55,7 +55,7 @@ int main(void)
     DAMAGE(first->public.flags, 0x100, "wrong flags");
     DAMAGE(first->gone, 1, "is gone");
     DAMAGE(first->public.bias, 0, "two load biases");
-    DAMAGE(first->domain, 1, "in domain 1 of 1");
+    DAMAGE(first->domain.now, 1, "in domain 1 of 1");
     DAMAGE(opaque->public.why, NULL, "without a reason");
     DAMAGE(opaque->n_sections, 1, "opaque and has segments");
     DAMAGE(opaque->public.dynamic, pages, "opaque and has segments");

@@ -71,8 +71,8 @@ static void sections(const struct mvld_object *object)
     is_section(object, 2, MVLD_SECTION_RELRO, MADE_DATA, MADE_NOTES, PROT_READ);
     is_section(object, 3, MVLD_SECTION_DATA, MADE_NOTES, MADE_PAGE - 1, PROT_READ | PROT_WRITE);
     CHECK(api->section_at(image, object, 4) == NULL && api->section_at(image, NULL, 0) == NULL);
-    CHECK(api->section_find(image, object->bias + 0x801) == api->section_at(image, object, 2));
-    CHECK(api->section_find(image, object->bias - 1) == NULL);
+    CHECK(rimf_section_find(image, object->bias + 0x801) == api->section_at(image, object, 2));
+    CHECK(rimf_section_find(image, object->bias - 1) == NULL);
     CHECK(api->section_set_pages(image, code, MVLD_SECTION_PAGES_SMALL) == -EPERM);
     rimf_image_set_stage(image, RIMF_STAGE_RUN, NULL);
     CHECK(api->section_set_pages(image, &none, MVLD_SECTION_PAGES_THP) == -EINVAL);
@@ -86,18 +86,18 @@ static void domains(const struct mvld_object *object)
 {
     struct rimf_change change;
 
-    CHECK(api->domain_count(image) == 1 && api->domain_at(image, 1) == NULL);
-    CHECK_STR(api->domain_at(image, 0)->name, "process");
-    CHECK(api->domain_at(image, 0)->n_objects == 1 && api->domain_of(object) == 0);
+    CHECK(rimf_domain_count(image) == 1 && rimf_domain_at(image, 1) == NULL);
+    CHECK_STR(rimf_domain_at(image, 0)->name, "process");
+    CHECK(rimf_domain_at(image, 0)->n_objects == 1 && api->domain_of(object) == 0);
     CHECK(api->domain_move(image, object, 1) == -EINVAL);
     CHECK(strstr(api->last_error(image), object->name), "(%s)", api->last_error(image));
     CHECK(api->domain_add(image, "crypto") == 1);
     CHECK(api->domain_move(image, object, 1) == 0 && api->domain_of(object) == 1);
-    CHECK(api->domain_at(image, 0)->n_objects == 0 && api->domain_at(image, 1)->n_objects == 1);
+    CHECK(rimf_domain_at(image, 0)->n_objects == 0 && rimf_domain_at(image, 1)->n_objects == 1);
     CHECK(rimf_image_check(image) == 0, "(%s)", api->last_error(image));
     rimf_image_print(image);
     CHECK(rimf_image_update(image, NULL, 0, &change) == 0 && change.n_removed == 1);
-    CHECK(api->domain_at(image, 1)->n_objects == 0 && rimf_image_check(image) == 0);
+    CHECK(rimf_domain_at(image, 1)->n_objects == 0 && rimf_image_check(image) == 0);
     CHECK(api->domain_move(image, object, 0) == -ENOENT);
 }
 

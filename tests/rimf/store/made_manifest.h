@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * tests/rimf/store/made_manifest.h: manifests of the three kinds, together with every kind of entry, to be spoilt.
+ * tests/rimf/store/made_manifest.h: manifests of the two kinds, together with every kind of entry, to be spoilt.
  */
 #ifndef MADE_MANIFEST_H
 #define MADE_MANIFEST_H
@@ -109,38 +109,6 @@ static inline void made_later_make(struct made_later *m)
                   {.object = 6, .linked = 0x3000, .size = 0x6000, .offset = 0x3000, .hash = 3}},
         .words = {{4, 0x2008, 2, 0x1010}, {6, 0x2010, 0, 0x1001}, {3, 0x9000, 6, 0x1010}},
         .names = "\0/m/one\0" "4-one\0" "/m/two\0" "6-two",
-    };
-    made_manifest_seal(m, sizeof *m);
-}
-
-/* Of one object, and one that its calls lead to. */
-struct made_alone {
-    struct manifest_header header;
-    struct manifest_object objects[2];
-    struct manifest_text texts[2];
-    struct manifest_word words[2];
-    struct analysis_call calls[3];
-    struct manifest_left left[2];
-    char names[32];
-};
-
-static inline void made_alone_make(struct made_alone *m)
-{
-    *m = (struct made_alone){
-        .header = {.magic = MANIFEST_MAGIC, .version = MANIFEST_VERSION,
-                   .header_size = sizeof m->header, .size = sizeof *m, .made_by = 7,
-                   .n_objects = 2, .n_texts = 2, .n_words = 2, .n_calls = 3, .n_left = 2,
-                   .names_size = sizeof m->names, .n_reads = 1, .reads = {{.name = 17, .file = {.inode = 3}}}},
-        .objects = {{.file = {1, 2, 0x9000, 4, 5}, .overlay = {1, 6, 0xa000, 4, 0}, .build_id = 8, .name = 1,
-                     .overlay_name = 10, .flags = MANIFEST_SINGLES, .length = 0x9000, .n_calls = 5},
-                    {.file = {1, 3, 0x9000, 4, 5}, .distance = 0x20000, .name = 1, .length = 0x9000}},
-        .texts = {{.linked = 0x1000, .size = 0x2000, .offset = 0x1000, .hash = 1},
-                  {.linked = 0x4000, .size = 0x3000, .offset = 0x6000, .hash = 2}},
-        .words = {{0, 0x8000, 0, 0x1010}, {0, 0x8008, 1, 0x6fff}},
-        .calls = {{0x1000, 0x8000 | ANALYSIS_CALL_PLT}, {0x1005, ANALYSIS_CALL_SINGLE},
-                  {0x4ffe, 0x8010 | ANALYSIS_JMP_SLOT}},
-        .left = {{0x8018, 4}, {0x8020, 1}},
-        .names = "\0/lib/one\0" "0-one\0\0" "/bin/two",
     };
     made_manifest_seal(m, sizeof *m);
 }

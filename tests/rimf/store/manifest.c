@@ -198,9 +198,8 @@ static void each_rule(void)
     refused("an overlay is of no file");
 }
 
-/* What came by dlopen, and overlays that stand alone: rules that are for them, or that they show. */
+/* What came by dlopen: rules that are for it, or that it shows. */
 static struct made_later later;
-static struct made_alone alone;
 
 static void one_kind(void *bytes, size_t size, void *at, size_t width, uint64_t value, const char *sentence)
 {
@@ -213,17 +212,13 @@ static void one_kind(void *bytes, size_t size, void *at, size_t width, uint64_t 
     CHECK(sentence ? why && !strcmp(why, sentence) : !why, "'%s' instead of '%s'", why ? why : "(taken)",
           sentence ? sentence : "(taken)");
     made_later_make(&later);
-    made_alone_make(&alone);
 }
 
 static void other_kinds(void)
 {
-    static const char kind[] = "a call is of a kind that does not exist";
-    static const char calls[] = "the calls overlap, or lie outside the code";
     static const char base[] = "what it continues is not understood";
 
     made_later_make(&later);
-    made_alone_make(&alone);
 #define SPOIL(made, field, value, sentence) \
     one_kind(&made, sizeof made, &made.field, sizeof made.field, (uint64_t)(value), sentence)
     SPOIL(later, names[1], '/', NULL);
@@ -239,25 +234,9 @@ static void other_kinds(void)
     SPOIL(later, objects[2].n_words, 2, "there are fewer words than the objects have");
     SPOIL(later, objects[1].length, 0, "an object lies at no page");
     SPOIL(later, objects[1].overlay_name, 7, NULL); /* "", too */
-    SPOIL(alone, names[1], '/', NULL);
-    SPOIL(alone, header.base, 1, base);
-    SPOIL(alone, texts[1].offset, 0x8000, "a text lies outside its overlay");
-    SPOIL(alone, calls[0].slot_and_kind, 0x8000, kind);
-    SPOIL(alone, calls[0].slot_and_kind, 0x8007, kind);
-    SPOIL(alone, calls[0].slot_and_kind, ANALYSIS_CALL_PLT, kind);
-    SPOIL(alone, calls[1].slot_and_kind, 0x8000 | ANALYSIS_CALL_SINGLE, kind);
-    SPOIL(alone, calls[1].address, 0x1004, calls);
-    SPOIL(alone, calls[1].address, 0x2ffc, calls);
-    SPOIL(alone, calls[2].address, 0x6ffb, calls);
-    SPOIL(alone, calls[2].address, ~0, calls);
-    SPOIL(alone, calls[0].address, 0xfff, calls);
-    SPOIL(alone, words[1].to_object, 2, "a word is of no object");
-    SPOIL(alone, left[0].slot, 0, "calls that are left go through no slot");
-    SPOIL(alone, left[1].slot, 0x8024, "calls that are left go through no slot");
-    SPOIL(alone, left[1].calls, 0, "calls that are left go through no slot");
 #undef SPOIL
-    /* One that continues has nothing of a start: as many calls as there are bytes of names. */
-    later.header.n_calls = 4;
+    /* One that continues has nothing of a start: as many entries as there are bytes of names. */
+    later.header.n_kept = 2;
     later.header.names_size = 0;
     made_manifest_seal(&later, sizeof later);
     CHECK(manifest_open(&(struct manifest){0}, &later, sizeof later, &(const char *){0}));

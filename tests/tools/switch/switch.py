@@ -152,6 +152,10 @@ def wrong(folder):
         check(code == 1 and what in err and not out, f"{arguments}: {code} {out} {err}")
     equal((values(program), program.ask()), (before, "4 -1"), "nothing was changed")
     equal(run(MVLD, "switch")[0], 2, "no process")
+    for number in f"{program.p.pid}x", str(program.p.pid + (1 << 32)), "-1", "":  # and no other process is taken
+        for command in "switch", "status":
+            code, out, err = run(MVLD, command, "-p", number)
+            check(code == 2 and not out and "number" in err, f"{command} -p {number}: {code} {out} {err}")
     equal(switch(program, "--commit", "fast")[0], 2, "a name without a value")
     program.end()
     code, _, err = switch(program)
@@ -197,6 +201,15 @@ def refused(folder):
     equal([f["active"] for f in functions], [None, None], "none is bound")
     equal(switch(program, "fast=1", "mode=5")[0], 0, "once more, when nobody is in the way")
     equal(program.ask(), "1001 -2", "both")
+    program.end()
+
+
+def reports(folder):
+    """Of several switches that are set at once, what is reported of any but the last is lost."""
+    program = Program(build(folder, "plain"))
+    for values_ in (["fast=0", "mode=7"], ["mode=7", "fast=0"]):
+        code, out, err = switch(program, *values_)
+        check(code == 0 and "deep: no variant fits" in out, f"{values_}: {code} {out} {err}")
     program.end()
 
 

@@ -8,9 +8,14 @@
 caller_stubs:
     ret
     .size caller_stubs, .-caller_stubs
-    .globl concat_code
-    .type concat_code, @object
-concat_code:
+    .globl mvld_moved_code
+    .type mvld_moved_code, @object
+mvld_moved_code:
     .skip 2048, 0xcc
-    .size concat_code, .-concat_code
+    .size mvld_moved_code, .-mvld_moved_code
+    .globl mvld_moved_frames
+    .type mvld_moved_frames, @object
+mvld_moved_frames:
+    .skip 4, 0xcc
+    .size mvld_moved_frames, .-mvld_moved_frames
     .section .note.GNU-stack, "", @progbits

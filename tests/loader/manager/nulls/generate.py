@@ -25,7 +25,6 @@ TYPES = {
     "uint32_t": ("number", 2),
     "int": ("number", 2),
     "uintptr_t": ("address", 2),
-    "va_list": ("list", 1),
     "mvld_calls_rule *": ("rule", 2),
 }
 
@@ -74,9 +73,9 @@ def main(folder, output):
             kind = "allocated" if name == "release" and kind == "memory" else kind
             if choices > 1:
                 lines.append(f"    unsigned c{i} = k % {choices};\n    k /= {choices};\n")
-            values.append("list" if kind == "list" else f"{cast}{kind}_of(w, c{i})")
-        made.append(f"static int call_{name}(const struct world *w, unsigned k, va_list list)\n{{\n" + "".join(lines) +
-                    "    (void)list;\n    if (k)\n        return 0;\n"
+            values.append(f"{cast}{kind}_of(w, c{i})")
+        made.append(f"static int call_{name}(const struct world *w, unsigned k)\n{{\n" + "".join(lines) +
+                    "    if (k)\n        return 0;\n"
                     f"    w->ctx->api->{name}({', '.join(values)});\n    return 1;\n}}\n")
         names.append(name)
     if len(names) < 40:

@@ -22,7 +22,7 @@ struct world {
 
 struct call {
     const char *name;
-    int (*call)(const struct world *, unsigned k, va_list list); /* 0: there is no such combination */
+    int (*call)(const struct world *, unsigned k); /* 0: there is no such combination */
 };
 
 /* ---- arguments: the first choice is NULL or 0, the last is valid, and in the middle there are zeros ----------- */
@@ -139,17 +139,6 @@ static mvld_calls_rule *rule_of(const struct world *w, unsigned c)
 
 /* ---- calls ------------------------------------------------------------------------------------------------ */
 
-static int call(const struct world *w, const struct call *of, unsigned k, ...)
-{
-    va_list list;
-    int is_one;
-
-    va_start(list, k);
-    is_one = of->call(w, k, list);
-    va_end(list);
-    return is_one;
-}
-
 static long kernel(long nr, long a, long b, long c, long d)
 {
     register long r10 __asm__("r10") = d;
@@ -166,7 +155,7 @@ static int call_apart(const struct world *w, const struct call *of, unsigned k)
     int status = -1;
 
     if (!child)
-        kernel(SYS_exit_group, call(w, of, k) ? 0 : 1, 0, 0, 0);
+        kernel(SYS_exit_group, of->call(w, k) ? 0 : 1, 0, 0, 0);
     kernel(SYS_wait4, child, (long)&status, 0, 0);
     return status == 0 ? 1 : status == 1 << 8 ? 0 : 1000 + status;
 }
@@ -181,7 +170,7 @@ static void call_all(const struct mvld_context *ctx, const char *stage, const st
         int is_one = 1;
 
         for (unsigned k = 0; is_one; k++, made++) {
-            is_one = ctx->settings[0].number ? call_apart(&w, &calls[i], k) : call(&w, &calls[i], k, "", "");
+            is_one = ctx->settings[0].number ? call_apart(&w, &calls[i], k) : calls[i].call(&w, k);
             if (is_one > 1)
                 ctx->api->log(ctx->image, MVLD_LOG_PASSES, "nulls: %s, %s, combination %u: ended with %d", stage,
                               calls[i].name, k, is_one - 1000);

@@ -8,14 +8,22 @@
  *     edit            the call of `first` leads to `second`
  *     bind            `bound` is another function
  *     multiverse      `chosen` does not look at its switch
+ *     debloat         `unused` begins with a trap, or a call to where one is
+ *     isolate         the data of libvault.so cannot be read, but by its functions
+ *     verify          libunlisted.so cannot be opened
+ *     shuffle         as concat
  */
+#include <dlfcn.h>
 #include <elf.h>
 #include <link.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 #define KEPT __attribute__((noipa))
 int called(int n), other(int n), bound(void), chosen(void);
+volatile int *vault_address(void);
+struct pair { long a, b; } vault_pair(long n);
 extern _Bool chosen_switch;
 extern char __executable_start, etext;
 extern ElfW(Dyn) _DYNAMIC[];
@@ -55,6 +63,21 @@ KEPT int calls(void)
 
 KEPT int jump(int n) { return called(n); }
 
+KEPT int gone(void)
+{
+    const unsigned char *at = dlsym(RTLD_DEFAULT, "unused");
+
+    at += at[0] == 0xf3 ? 4 : 0; /* endbr64 */
+    return at[0] == 0xcc || at[0] == 0xe8;
+}
+
+KEPT int closed(void)
+{
+    int ends[2], wrong = pipe(ends) || vault_pair(1).a != 42;
+
+    return write(ends[1], (const void *)vault_address(), 1) < 0 && !wrong;
+}
+
 int main(void)
 {
     uintptr_t *slot = slot_of_called(), at = here();
@@ -63,8 +86,9 @@ int main(void)
     *slot = (uintptr_t)other;
     blind = calls() + jump(0) == before;
     chosen_switch = 0;
-    printf("blind %d moved %d edited %d bound %d chosen %d\n", blind,
-           at < (uintptr_t)&__executable_start || at > (uintptr_t)&etext, edited(0) - 1, bound(), chosen());
+    printf("blind %d moved %d edited %d bound %d chosen %d gone %d closed %d refused %d\n", blind,
+           at < (uintptr_t)&__executable_start || at > (uintptr_t)&etext, edited(0) - 1, bound(), chosen(), gone(), closed(),
+           !dlopen("libunlisted.so", RTLD_NOW));
     fflush(stdout);
     return getchar() == EOF;
 }

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
  * A pass that changes code of libpatched.so, byte by byte: `answer` becomes 2, `answer` with the bytes behind it,
- * or the call in `outer` becomes 40.
+ * or the call in `outer` becomes 40.  Or of libc a function that nobody calls.
  */
 #include <mvld/freestanding.h>
 #include <mvld/pass.h>
 
 enum { WHAT, PLACES, LOOK };
-enum { ANSWER, WIDE, OUTER };
+enum { ANSWER, WIDE, OUTER, LIBC };
 enum { MAPPED, ALL };
 
-static const char *const whats[] = {"answer", "wide", "outer", NULL};
+static const char *const whats[] = {"answer", "wide", "outer", "libc", NULL};
 static const char *const places[] = {"mapped", "all", NULL};
 
 static const struct mvld_option options[] = {
@@ -67,13 +67,13 @@ static int patch(const struct mvld_context *ctx, uintptr_t at)
 
 static int run(const struct mvld_context *ctx, const struct mvld_object *const *objects, size_t n)
 {
+    static const char *const names[] = {"patched_answer", "patched_answer", "patched_outer", "l64a"};
     const char *why;
 
     for (size_t i = 0; i < n; i++) {
         struct mvld_symbol symbol;
 
-        if (ctx->api->symbol_find(objects[i], ctx->settings[WHAT].number == OUTER ? "patched_outer" : "patched_answer",
-                                  NULL, &symbol))
+        if (ctx->api->symbol_find(objects[i], names[ctx->settings[WHAT].number], NULL, &symbol))
             continue;
         if (ctx->settings[LOOK].number)
             ctx->api->reference_each(ctx->image, objects[i], MVLD_REFERENCES(MVLD_REFERENCE_LEA), skip, NULL, &why);

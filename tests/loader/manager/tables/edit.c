@@ -5,7 +5,7 @@
  */
 #include <mvld/pass.h>
 
-enum { KINDS, FROM, TO, MOST, WRONG, LIST, ENTRY, AS };
+enum { KINDS, FROM, TO, MOST, WRONG, LIST, ENTRY, AS, WALK };
 enum { NOTHING, TWICE, UNPROVEN, UNRELOCATED, DATA, STALE, BEHIND, JUMP, STAGE, DISGUISED, SECTIONS, DOMAINS };
 
 static const char *const kinds[] = {"call", "jump", "lea", "slot", "word", "jump-table", "all", NULL};
@@ -22,6 +22,7 @@ static const struct mvld_option options[] = {
     {.name = "entry", .type = MVLD_OPTION_INT, .min = -1, .max = 15, .initial = "-1",
      .help = "of the program's jump table: it leads where another one does; -1: none"},
     {.name = "as", .type = MVLD_OPTION_INT, .min = 0, .max = 15, .initial = "0", .help = "that one"},
+    {.name = "walk", .type = MVLD_OPTION_BOOL, .initial = "no", .help = "looks at each function's instructions"},
     {.name = NULL},
 };
 
@@ -169,6 +170,45 @@ static int lead_entry(const struct mvld_context *ctx, const struct mvld_object *
     return retarget(ctx, entries.at[entry], entries.at[as].target);
 }
 
+static int see(void *cookie, const struct mvld_instruction *instruction)
+{
+    (void)instruction;
+    ++*(size_t *)cookie;
+    return 0;
+}
+
+static int find(void *cookie, const struct mvld_reference *reference)
+{
+    struct work *w = cookie;
+    struct mvld_function function;
+
+    w->ctx->api->function_find(w->ctx->image, reference->site, &function); /* which reads more of the analysis */
+    w->n++;
+    return 0;
+}
+
+static void find_each(const struct mvld_context *ctx, const struct mvld_object *object)
+{
+    uint32_t calls = MVLD_REFERENCES(MVLD_REFERENCE_CALL_PLT) | MVLD_REFERENCES(MVLD_REFERENCE_CALL_SLOT);
+    struct work w = {.ctx = ctx};
+    const char *why;
+
+    ctx->api->reference_each(ctx->image, object, calls, find, &w, &why);
+    ctx->api->log(ctx->image, MVLD_LOG_PASSES, "calls %s %d", object->name, (int)w.n);
+}
+
+/* To look at instructions makes what passes before want: code moves. */
+static int walk(void *cookie, const struct mvld_function *function)
+{
+    const struct mvld_context *ctx = cookie;
+    const char *why = NULL;
+    size_t n = 0;
+
+    ctx->api->instruction_each(ctx->image, function, see, &n, &why);
+    ctx->api->log(ctx->image, MVLD_LOG_PASSES, "function %s %zu", function->name ? function->name : "none", n);
+    return 0;
+}
+
 static int run(const struct mvld_context *ctx, const struct mvld_object *const *objects, size_t n)
 {
     static const uint32_t bits[] = {
@@ -182,6 +222,13 @@ static int run(const struct mvld_context *ctx, const struct mvld_object *const *
 
     if (ctx->settings[WRONG].number >= SECTIONS)
         return too_many(ctx);
+    for (size_t i = 0; i < n && ctx->settings[WALK].number; i++) {
+        find_each(ctx, objects[i]);
+        if (ctx->api->function_each(ctx->image, objects[i], walk, (void *)ctx, &why))
+            ctx->api->log(ctx->image, MVLD_LOG_PASSES, "no functions: %s", why);
+    }
+    if (ctx->settings[WALK].number)
+        return 0;
     for (size_t i = 0; i < n && ctx->settings[ENTRY].number >= 0; i++)
         if (objects[i]->flags & MVLD_OBJECT_MAIN)
             return lead_entry(ctx, objects[i]);

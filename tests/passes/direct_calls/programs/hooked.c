@@ -88,13 +88,6 @@ int CONDITION(int x)
 {
     return x ? counted(x) : 0; /* a jump, or one with a condition */
 }
-
-/* So many pages with calls are worth ready code. */
-#define JOINED(name, n) name##_##n
-#define NAMED(name, n) JOINED(name, n)
-#define PAGE(name, n) \
-    __attribute__((aligned(4096))) int NAMED(name, n)(int x) { return counted(x) + n; }
-PAGE(WAY, 1) PAGE(WAY, 2) PAGE(WAY, 3) PAGE(WAY, 4) PAGE(WAY, 5) PAGE(WAY, 6) PAGE(WAY, 7) PAGE(WAY, 8) PAGE(WAY, 9)
 #else
 int by_plt(int), by_slot(int), if_plt(int), if_slot(int);
 

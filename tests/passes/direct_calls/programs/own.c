@@ -3,19 +3,11 @@
  * A library of 40 functions f0 to f39, each of which fills a page, and calls some of the others, which could
  * be interposed; each calls through an IFUNC, too.
  *
- *     OTHER      every second one calls libother (other.c), too
  *     STEP=n     what the IFUNC's function adds to its argument: other code of the same size
  *     PREFIX=g   instead of f
  *     CHOSEN=x   the IFUNC's name
  *     TEXT       a constant that nothing uses, for its bytes to be changed
- *     SINGLE     a function of a single instruction, and one that calls it
  */
-#ifdef OTHER
-# include <stdlib.h>
-# define CALL_OTHER(n) y += o##n(x) % 5; if (y == -77) abort();
-#else
-# define CALL_OTHER(n)
-#endif
 #ifndef STEP
 # define STEP 1
 #endif
@@ -35,9 +27,9 @@
     X(16, 17, 18) X(18, 19, 20) X(20, 21, 22) X(22, 23, 24) X(24, 25, 26) X(26, 27, 28) X(28, 29, 30) \
     X(30, 31, 32) X(32, 33, 34) X(34, 35, 36) X(36, 37, 38)
 
-#define DECLARE(n, m, next) int F(n)(int), F(m)(int), o##m(int);
+#define DECLARE(n, m, next) int F(n)(int), F(m)(int);
 PAIRS(DECLARE)
-int F(38)(int), F(39)(int), o39(int);
+int F(38)(int), F(39)(int);
 
 static int one(int x)
 {
@@ -67,23 +59,11 @@ int CHOSEN(int) __attribute__((ifunc("choose")));
         return y;                                    \
     }
 #define CALL(n, next) y += F(next)(x + n) % 1000 - F(39)(y % 7);
-#define DEFINE(n, m, next) FUNCTION(n, CALL(n, m)) FUNCTION(m, CALL(m, next) CALL_OTHER(m))
+#define DEFINE(n, m, next) FUNCTION(n, CALL(n, m)) FUNCTION(m, CALL(m, next))
 PAIRS(DEFINE)
 FUNCTION(38, CALL(38, 39))
-FUNCTION(39, CALL_OTHER(39))
+FUNCTION(39, )
 
 #ifdef TEXT
 const char text[] = "some text";
-#endif
-#ifdef SINGLE
-__attribute__((noinline, noclone, visibility("hidden"))) int always(void)
-{
-    __asm__("");
-    return 7;
-}
-
-int f(void)
-{
-    return always() + always();
-}
 #endif

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * pass.c: removes one function by its name, and says what came of it; with `fail` it fails then.
+ */
+#include <mvld/freestanding.h>
+#include <mvld/pass.h>
+
+enum { NAME, EXPORTED, FAIL };
+
+static const struct mvld_option options[] = {
+    {.name = "name", .type = MVLD_OPTION_STRING, .initial = "unused"},
+    {.name = "exported", .type = MVLD_OPTION_BOOL, .initial = "yes"},
+    {.name = "fail", .type = MVLD_OPTION_BOOL, .initial = "no"},
+    {.name = NULL},
+};
+
+static int remove_one(void *cookie, const struct mvld_function *f)
+{
+    const struct mvld_context *ctx = cookie;
+    const struct mvld_api *api = ctx->api;
+    uint32_t flags = ctx->settings[EXPORTED].number ? MVLD_REMOVE_EXPORTED : 0;
+    int error;
+
+    if (!f->name || mvld_strcmp(f->name, ctx->settings[NAME].text))
+        return 0;
+    error = api->code_remove(ctx, f, flags);
+    api->log(ctx->image, MVLD_LOG_PASSES, "remove: %s: %d twice %d wrong %d %d: %s", f->name, error,
+             api->code_remove(ctx, f, flags), api->code_remove(ctx, f, 8),
+             api->code_remove(ctx, &(struct mvld_function){.entry = f->entry + 1}, flags), api->last_error(ctx->image));
+    return 0;
+}
+
+static int run(const struct mvld_context *ctx, const struct mvld_object *const *objects, size_t n)
+{
+    const char *why;
+
+    for (size_t i = 0; i < n; i++)
+        if (!objects[i]->why)
+            ctx->api->function_each(ctx->image, objects[i], remove_one, (void *)ctx, &why);
+    return ctx->settings[FAIL].number ? ctx->api->fail(ctx->image, 1, "it fails") : 0;
+}
+
+__attribute__((visibility("default"))) const struct mvld_pass mvld_pass = {
+    .abi = MVLD_PASS_ABI, .name = "remove", .help = "removes a function", .options = options, .run = run,
+    .flags = MVLD_PASS_ANALYSIS,
+};

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * changes/cached.c: see changes/cached.h.  These files can be made again, so nothing here is an error.
+ */
+#include "tools/changes/cached.h"
+#include "tools/common/paths.h"
+#include "tools/common/tools.h"
+#include "tools/interp/interp.h"
+
+#include "loader/config/config.h"
+#include "rimf/base/hash.h"
+
+#include <dirent.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define SYSTEM_CACHE "/var/cache/mvld"
+
+/* The cache in which `enable` made what belongs to the record: the machine's below `root`, or this user's own.  To be
+ * freed; or NULL. */
+static char *cache_of_record(const char *root)
+{
+    char own[4096];
+    const char *wrong;
+
+    if (*root || !geteuid())
+        return must_print("%s" SYSTEM_CACHE, root);
+    return path_users_cache(own, sizeof own, "", &wrong) ? must_print("%s", own) : NULL;
+}
+
+/* ---- snapshots ------------------------------------------------------------------------------- */
+
+/* Their folders are named after the program (loader/store/folder.c). */
+void cached_snapshots_remove(const char *root, const char *program)
+{
+    char *cache = cache_of_record(root), *snapshots = must_print("%s/snapshots", cache ? cache : "");
+    char *start = must_print("%016" PRIx64 "-", rimf_hash(program, strlen(program)));
+    DIR *entries = cache ? opendir(snapshots) : NULL;
+
+    for (struct dirent *e; entries && (e = readdir(entries));)
+        if (!strncmp(e->d_name, start, strlen(start))) {
+            char *path = must_print("%s/%s", snapshots, e->d_name);
+            remove_tree(path);
+            free(path);
+        }
+    if (entries)
+        closedir(entries);
+    free(start);
+    free(snapshots);
+    free(cache);
+}
+
+void cached_remove_all(const char *root)
+{
+    char *cache = *root || !getenv("MVLD_STATE") ? cache_of_record(root) : NULL;
+    if (cache)
+        remove_tree(cache);
+    free(cache);
+}
+
+/* ---- config.cache ------------------------------------------------------------------------------ */
+
+/* Cuts the file's text out; 0: it is not there. */
+static int cut_source(char *text, const char *file)
+{
+    char *mark = must_print("\n" CONFIG_MARK "%s\n", file);
+    char *at = strstr(text, mark), *end = at ? strstr(at + strlen(mark) - 1, "\n" CONFIG_MARK) : NULL;
+
+    if (at)
+        memmove(at + 1, end ? end + 1 : "", end ? strlen(end + 1) + 1 : 1);
+    free(mark);
+    return at != NULL;
+}
+
+/* Out of the first line, which lists who is configured, unless others may mean it, too. */
+static void cut_name(char *text, const char *name)
+{
+    char *element = must_print("/%s/", name), *at = strstr(text, element), *sources = strchr(text, '\n');
+
+    if (at && sources && at < sources && !strstr(sources, name))
+        memmove(at, at + strlen(element) - 1, strlen(at + strlen(element) - 1) + 1);
+    free(element);
+}
+
+void cached_config_forget(const char *path, const char *file, const char *program)
+{
+    char *folder = must_print("%.*s", (int)(strrchr(path, '/') - path), path); /* apps.d */
+    char *cache = must_print("%.*s/config.cache", (int)(strrchr(folder, '/') - folder), folder), *aside = NULL;
+    char *text = read_file(cache);
+    int is_cut = text && cut_source(text, file), fd = -1;
+
+    if (is_cut && !strchr(text, '[')) { /* no [app] of anybody's */
+        unlink(cache);
+    } else if (is_cut) {
+        cut_name(text, strrchr(program, '/') + 1);
+        fd = aside_open(cache, &aside);
+        if (fd >= 0 && (write(fd, text, strlen(text)) != (ssize_t)strlen(text) || fchmod(fd, 0644) || fsync(fd) ||
+                        rename(aside, cache)))
+            unlink(aside);
+    }
+    if (fd >= 0)
+        close(fd);
+    free(aside);
+    free(text);
+    free(cache);
+    free(folder);
+}
