@@ -138,7 +138,7 @@ static int is_mapped(const struct attach *a, const struct attach_object *object,
     for (size_t i = 0; i < file->phnum; i++) {
         const Elf64_Phdr *p = &file->phdr[i];
 
-        if (p->p_type != PT_LOAD || p->p_offset)
+        if (p->p_type != PT_LOAD || p->p_offset || p->p_flags & PF_W) /* what is written may be so by now */
             continue;
         size = p->p_filesz < sizeof head ? p->p_filesz : sizeof head;
         return !attach_read(a, object->bias + p->p_vaddr, head, size) && !memcmp(head, file->bytes, size);

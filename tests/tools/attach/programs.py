@@ -136,7 +136,7 @@ def served(pid, ask):
         except Exception as error:  # whatever it is, it is not what an undisturbed server does
             wrong.append(repr(error))
 
-    clients = [threading.Thread(target=client, args=(i,)) for i in range(8)]
+    clients = [threading.Thread(target=client, args=(i,), daemon=True) for i in range(8)]
     for c in clients:
         c.start()
     said = reach(pid)

@@ -186,9 +186,17 @@ static const struct {
             {"read", by_read, feed},       {"semaphore", by_semaphore, post}, {"signals", by_signals, NULL},
             {"select", by_select, NULL}};
 
-int main(int argc, char **argv)
+/* A handler ends poll(2), also one that does not wait. */
+static int input_is_open(void)
 {
     struct pollfd input = {STDIN_FILENO, POLLIN, 0};
+    int n = poll(&input, 1, 0);
+
+    return n == 0 || (n < 0 && errno == EINTR);
+}
+
+int main(int argc, char **argv)
+{
     size_t way = 0;
 
     while (way < sizeof ways / sizeof *ways && (argc < 2 || strcmp(argv[1], ways[way].name)))
@@ -199,7 +207,7 @@ int main(int argc, char **argv)
         start(ways[way].thread);
     puts("ready");
     fflush(stdout);
-    while (poll(&input, 1, 0) == 0)
+    while (input_is_open())
         ways[way].wait();
     puts("whole");
     return 0;

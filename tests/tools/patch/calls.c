@@ -53,6 +53,13 @@ static void *work(void *nothing)
     return nothing;
 }
 
+static void *waits(void *nothing)
+{
+    for (;;)
+        pause();
+    return nothing;
+}
+
 int main(int argc, char **argv)
 {
     struct sigaction action = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO};
@@ -62,6 +69,8 @@ int main(int argc, char **argv)
 
     held = pointer();
     sigaction(SIGSEGV, &action, NULL);
+    if (pthread_create(&thread, NULL, waits, NULL)) /* who can be led somewhere while main is in the handler */
+        return 2;
     while (threads-- > 0)
         if (pthread_create(&thread, NULL, work, NULL))
             return 2;

@@ -131,7 +131,8 @@ def threads(world):
 def refused(world):
     program = Program(world.program)
     for name, why in (("tiny", "shorter than a jump"), ("looping", "goes back to its first instructions"),
-                      ("entered", "leads to its first bytes"), ("returned", "returns to them"), ("chosen", "an IFUNC"),
+                      ("entered", "leads to its first bytes"), ("tabled", "leads to its first bytes"),
+                      ("worded", "leads to its first bytes"), ("returned", "returns to them"), ("chosen", "an IFUNC"),
                       ("none", "no such function")):
         program.refuses(why, *world.replace("second", "second"), *world.replace(name))
     program.refuses("undefined symbol", *world.replace("second", "second"), *world.replace("value", "none"))

@@ -44,6 +44,18 @@ int chosen(int n) __attribute__((ifunc("choose")));
  *                 ff c0          inc %eax
  *                 5b             pop %rbx
  *                 c3             ret
+ *      tabled:    53             push %rbx               its second by its own jump table
+ *                 48 8d 05 …  1: lea table(%rip), %rax
+ *                 48 63 3c b8    movslq (%rax,%rdi,4), %rdi
+ *                 48 01 f8       add %rdi, %rax
+ *                 ff e0          jmp *%rax
+ *                 5b          2: pop %rbx
+ *                 c3             ret
+ *      worded:    53             push %rbx               its second is the value of a pointer
+ *                 89 f8       1: mov %edi, %eax
+ *                 ff c0          inc %eax
+ *                 5b             pop %rbx
+ *                 c3             ret
  *      returned:  ff d6          call *%rsi              returns behind the first byte of a jump
  *                 90 90 90 c3
  *      faults:    50             push %rax               a handler of SIGSEGV is run at the second
@@ -58,5 +70,10 @@ __asm__(".text\n"
         "function looping\nxor %eax, %eax\n1: inc %eax\ncmp %edi, %eax\njl 1b\nret\nends looping\n"
         "function entered\npush %rbx\n.hidden behind\nbehind: mov %edi, %eax\ninc %eax\npop %rbx\nret\nends entered\n"
         "function enters\npush %rbx\n.skip 200, 0x90\njmp behind\nends enters\n"
+        "function tabled\npush %rbx\n1: lea table(%rip), %rax\nmovslq (%rax,%rdi,4), %rdi\nadd %rdi, %rax\njmp *%rax\n"
+        "2: pop %rbx\nret\nends tabled\n"
+        ".pushsection .rodata\n.p2align 2\ntable: .long 2b - table, 1b - table\n.popsection\n"
+        "function worded\npush %rbx\n3: mov %edi, %eax\ninc %eax\npop %rbx\nret\nends worded\n"
+        ".pushsection .data.rel.ro,\"aw\"\n.p2align 3\n.quad 3b\n.popsection\n"
         "function returned\ncall *%rsi\nnop\nnop\nnop\nret\nends returned\n"
         "function faults\npush %rax\nmov (%rdi), %eax\npop %rdx\nnop\nret\nends faults\n");
