@@ -41,13 +41,16 @@ char *attach_file(const struct attach *a, const char *name, size_t *size)
     return text;
 }
 
+#define EXITING 4u /* PF_EXITING, among the flags of its stat: its memory may be gone by now */
+
 int attach_has_ended(const struct attach *a)
 {
-    char *stat = attach_file(a, "stat", NULL), *at = stat ? strrchr(stat, ')') : NULL;
-    int ended = !at || !at[1] || at[2] == 'Z' || at[2] == 'X';
+    char *stat = attach_file(a, "stat", NULL), *at = stat ? strrchr(stat, ')') : NULL, state;
+    unsigned flags;
+    int n = at ? sscanf(at + 1, " %c %*d %*d %*d %*d %*d %u", &state, &flags) : 0;
 
     free(stat);
-    return ended;
+    return n != 2 || state == 'Z' || state == 'X' || flags & EXITING;
 }
 
 /* Of a process that has ended meanwhile, whatever failed did so for that. */

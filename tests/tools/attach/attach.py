@@ -149,7 +149,7 @@ def changes():
     check(reached, "it was reached between")
     equal([p.stdout.readline() for _ in range(2)], ["executed\n", "ready\n"], "executed thirty times")
     finish_program(p, "executed")
-    for _ in range(25):
+    for _ in range(12):
         p = start(HARD, "exit")
         code, out, _ = run(GETPID, p.pid, 1)
         check(code == 0 or "ended" in out or "no process" in out or "no memory" in out, f"a process that ends: {out}")
