@@ -120,7 +120,8 @@ static uint32_t flags_of(const struct names *names, const struct analysis_unit *
 {
     int proven = unit->reason == ANALYSIS_PROVEN;
     int held = !proven || names->held || unit->flags & ANALYSIS_HELD || rimf_is_kept_original(names->image, entry);
-    uint32_t flags = (held || unit->flags & ANALYSIS_REACHED ? MVLD_FUNCTION_REACHED : 0) | (held ? MVLD_FUNCTION_HELD : 0);
+    uint32_t flags = (held || unit->flags & ANALYSIS_REACHED ? MVLD_FUNCTION_REACHED : 0) |
+                     (held ? MVLD_FUNCTION_HELD : 0);
     size_t i = RIMF_BISECT(i, names->n, names->list[i].address < entry);
 
     for (; i < names->n && names->list[i].address - entry < unit->size; i++)
