@@ -71,12 +71,15 @@ def process(world):
 
 
 def snapshot(world):
-    """From a snapshot the same functions are not gone, or others are."""
+    """From a snapshot the same functions are not gone, or others are; or nobody is told why there is none."""
     for passes in ("debloat", "debloat, direct-calls", "direct-calls, debloat", "concat, debloat", "debloat, concat"):
         world.run(passes=passes, MVLD_SNAPSHOT=1)
         for name in ("unused", *STAYS):
             log = world.traps(name, passes=passes)
             check("debloat: its work is in the snapshot" in log, log)
+    # Who builds one is told why a pass failed.
+    done, log = world.run(options="keep = {}/missing\n", MVLD_SNAPSHOT=1)
+    check(done.returncode == 1 and "missing cannot be read" in done.stderr, f"{done}{log}")
 
 
 def exported(world):
