@@ -71,7 +71,7 @@ struct loader {
 
     uint64_t at[STAGES]; /* nanoseconds, under MVLD_DEBUG=statistics */
 
-    char refusal[512]; /* why there is no pipeline */
+    char refusal[512]; /* why there is no pipeline, or no snapshot */
     /* Most programs need no more than the first memory, and only pages in use are touched: a program
      * without a pipeline uses the first page of this struct only.  The whole struct counts under
      * RLIMIT_DATA, so what only programs with a pipeline need is allocated separately. */
