@@ -74,7 +74,7 @@ struct named { /* Dl_info */
 
 /* For an address in moved code, dladdr names the function and returns its address in moved code:
  * the difference is the offset in the function.  For an original address, from a backtrace, it
- * returns the original address. */
+ * returns the start of the original function. */
 uintptr_t loader_caller_named(const struct loader *l, uintptr_t address, struct named *answer,
                               uintptr_t found)
 {

@@ -268,6 +268,8 @@ int rimf_section_protect(const struct mvld_context *ctx, const struct mvld_secti
                                         : "it shares a page with what is before it");
     if (object && has_lazy_slots(of, &rimf_object_of(object)->view))
         return refuse(ctx, of, ENOTSUP, "the host loader writes to slots in it (link with -z now)");
+    if (object && holds(of, (uintptr_t)rimf_object_of(object)->dynamic))
+        return refuse(ctx, of, ENOTSUP, "the host loader reads the dynamic section in it (link with -z relro)");
     wanted = rimf_heap_alloc(&image->heap, sizeof *wanted);
     if (!wanted)
         return refuse(ctx, of, ENOMEM, "out of memory");
