@@ -58,10 +58,11 @@ static int note_name(void *cookie, const struct mvld_symbol *symbol)
 }
 
 /* Whether more may lead to functions of the object than its analysis lists: a pass changed its code, whose bytes
- * tell references by now, or multiverse knows functions by their addresses. */
+ * tell references by now, or bound calls or references to it, or multiverse knows functions by their addresses. */
 static int is_altered(const struct mvld_image *image, const struct rimf_object *object)
 {
-    return object->code.patched & (OBJECT_PATCHED | OBJECT_SPLICED) || rimf_has_moved(image, object) ||
+    return object->code.patched & (OBJECT_PATCHED | OBJECT_SPLICED) || object->code.led ||
+           rimf_has_moved(image, object) ||
            elf_note_each(&object->view, MULTIVERSE_NOTE_NAME, MULTIVERSE_NOTE_TABLES, NULL, NULL);
 }
 

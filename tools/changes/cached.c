@@ -56,8 +56,11 @@ void cached_snapshots_remove(const char *root, const char *program)
 void cached_remove_all(const char *root)
 {
     char *cache = *root || !getenv("MVLD_STATE") ? cache_of_record(root) : NULL;
-    if (cache)
+    if (cache) {
+        for (size_t n = strlen(cache); n && cache[n - 1] == '/';) /* behind a slash a link is its folder */
+            cache[--n] = 0;
         remove_tree(cache);
+    }
     free(cache);
 }
 

@@ -25,7 +25,7 @@ STAYS = ["used", "looked_up", "in_data", "taken", "bound_by_itself"]  # with exp
 class World:
     def __init__(self, folder):
         self.folder, self.program = folder, folder / "main"
-        support.take(folder, "loader/manager/removes", "main", "libbloat.so", "debloat.so", "remove.so")
+        support.take(folder, "loader/manager/removes", "main", "libbloat.so", "debloat.so", "remove.so", "lead.so")
         support.take(folder, "loader/manager/splices", "count-instructions.so")
         support.analyze(folder, self.program, folder / "libbloat.so")
         (folder / "keep").write_text("looked_up\nno_such_name\n")
@@ -116,6 +116,9 @@ def altered(world):
         check(done.returncode == 0 and done.stdout == "8 10 9\n", f"{passes}: {done}\n{log}")
         check(f"libbloat.so: {gone} of 9 functions go" in log, f"{passes}: {log}")
         check("count" not in passes or "code runs in front of 1 instructions" in log, log)
+    leads = made + "[lead]\nname = unused\nleads = yes\n"
+    done, log = world.run(passes="lead, remove, debloat", options=leads)
+    check(done.returncode == 0 and done.stdout.endswith(" 10 9\n") and "libbloat.so: 0 of 9 functions go" in log, f"{done}\n{log}")
 
 
 def multiverse(world):

@@ -1,20 +1,39 @@
 /* SPDX-License-Identifier: MIT
  *
  * pass.c: removes one function by its name, and says what came of it; with `fail` it fails then.  With `first` what
- * earlier passes want is made first.
+ * earlier passes want is made first.  With `leads` it removes nothing: calls of `used` lead to that function.
  */
 #include <mvld/freestanding.h>
 #include <mvld/pass.h>
 
-enum { NAME, EXPORTED, FAIL, FIRST };
+#ifndef PASS
+#define PASS "remove"
+#endif
+
+enum { NAME, EXPORTED, FAIL, FIRST, LEADS };
 
 static const struct mvld_option options[] = {
     {.name = "name", .type = MVLD_OPTION_STRING, .initial = "unused"},
     {.name = "exported", .type = MVLD_OPTION_BOOL, .initial = "yes"},
     {.name = "fail", .type = MVLD_OPTION_BOOL, .initial = "no"},
     {.name = "first", .type = MVLD_OPTION_BOOL, .initial = "no"},
+    {.name = "leads", .type = MVLD_OPTION_BOOL, .initial = "no"},
     {.name = NULL},
 };
+
+static uintptr_t led_to;
+
+static const char *lead(const struct mvld_context *ctx, const struct mvld_object *object,
+                        const struct mvld_binding *bound, uintptr_t *target)
+{
+    struct mvld_symbol used;
+
+    (void)object;
+    if (ctx->api->symbol_resolve(ctx->image, "used", NULL, &used) || bound->found != used.address)
+        return "it is another call";
+    *target = led_to;
+    return NULL;
+}
 
 static int remove_one(void *cookie, const struct mvld_function *f)
 {
@@ -25,6 +44,10 @@ static int remove_one(void *cookie, const struct mvld_function *f)
 
     if (!f->name || mvld_strcmp(f->name, ctx->settings[NAME].text))
         return 0;
+    if (ctx->settings[LEADS].number) {
+        led_to = f->entry;
+        return 0;
+    }
     error = api->code_remove(ctx, f, flags);
     api->log(ctx->image, MVLD_LOG_PASSES, "remove: %s: %d twice %d wrong %d %d: %s", f->name, error,
              api->code_remove(ctx, f, flags), api->code_remove(ctx, f, 8),
@@ -42,10 +65,13 @@ static int run(const struct mvld_context *ctx, const struct mvld_object *const *
     for (size_t i = 0; i < n; i++)
         if (!objects[i]->why)
             ctx->api->function_each(ctx->image, objects[i], remove_one, (void *)ctx, &why);
+    for (size_t i = 0; i < n && led_to; i++)
+        if (objects[i]->flags & MVLD_OBJECT_MAIN && ctx->api->calls_retarget(ctx, objects[i], lead, 0))
+            return -1;
     return ctx->settings[FAIL].number ? ctx->api->fail(ctx->image, 1, "it fails") : 0;
 }
 
 __attribute__((visibility("default"))) const struct mvld_pass mvld_pass = {
-    .abi = MVLD_PASS_ABI, .name = "remove", .help = "removes a function", .options = options, .run = run,
+    .abi = MVLD_PASS_ABI, .name = PASS, .help = "removes a function", .options = options, .run = run,
     .flags = MVLD_PASS_ANALYSIS,
 };
