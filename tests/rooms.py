@@ -2,9 +2,7 @@
 # SPDX-License-Identifier: MIT
 """The house: which room may use which, how many files a room holds.
 
-A room is a folder.  It uses those before it in ORDER, by include or by call, and none behind.  What
-lies in loader/ itself belongs to no room: loader.h and state.c, the one state, which is made of what each room
-needs, and registers.h for assembly: every room may name them.
+A room is a folder.  It uses those before it in ORDER, by include or by call, and none behind.
 
     rooms.py BUILD SOURCE    reads the sources' includes and the objects' symbols
 """
@@ -19,7 +17,7 @@ ORDER = """include
     rimf/base rimf/elf rimf/x86 rimf/patch rimf/analysis rimf/image rimf/emit rimf/moved rimf/code rimf/store
     rimf/realise
     rimf/analyze
-    loader/process loader/config loader/manager loader/place loader/host loader/caller loader/store loader/start
+    loader loader/process loader/config loader/manager loader/place loader/host loader/caller loader/store loader/start
     passes kernel tools/common tools""".split()
 # What a room may use of those before it, where that is not all of them.
 ONLY = {
@@ -35,7 +33,6 @@ ONLY = {
     "kernel/core": {"include", "rimf/base", "passes/multiverse/site", "passes/multiverse/engine"},
     "kernel/linux": {"include", "kernel/core"},
 }
-SHARED = {"loader/loader.h", "loader/state.c", "loader/registers.h"}
 NOBODYS = {"loader/host/linkage.c"}  # it has the host loader's symbols, for linkers to read
 FILES_MAX = 25
 SOURCES = (".c", ".h", ".S", ".cc")
@@ -54,7 +51,7 @@ def place(name):
 def runs_back(user, used):
     """Why `user` may not use `used`, both files, or None."""
     mine, other = room(user), room(used)
-    if user in SHARED or used in SHARED or mine is None or other is None or mine == other:
+    if mine is None or other is None or mine == other:
         return None
     if mine in ONLY:
         return None if other in ONLY[mine] else f"{mine} uses {', '.join(sorted(ONLY[mine]))} alone"
