@@ -4,6 +4,8 @@
 
 A room is a folder.  It uses those before it in ORDER, by include or by call, and none behind.
 
+It asks for no pass by name, either: a pass says with its declarations what it needs.
+
     rooms.py BUILD SOURCE    reads the sources' includes and the objects' symbols
 """
 import json
@@ -67,6 +69,15 @@ def includes(source, files):
             yield file, name if (source / name).exists() else local if (source / local).exists() else f"include/{name}"
 
 
+def names_of_passes(source, files):
+    """Where rimf or the loader name a pass: (file, name)."""
+    passes = {folder.name for folder in (source / "passes").iterdir() if folder.is_dir()}
+    for file in files:
+        if file.startswith(("rimf/", "loader/")):
+            yield from ((file, name) for name in re.findall(r'"([a-z0-9-]+)"', (source / file).read_text())
+                        if name in passes)
+
+
 def objects(build, source):
     """{source file: its object}, of what was built; tests compile some anew, which counts once."""
     found = {}
@@ -112,6 +123,7 @@ def main():
         arrows += 1
         why = runs_back(user, used)
         wrong += [f"{user} needs {symbol} of {used}: {why}"] if why else []
+    wrong += [f"{file} asks for the pass {name} by name" for file, name in names_of_passes(source, files)]
     for folder, n in Counter(str(Path(f).parent) for f in files).items():
         if n > FILES_MAX:
             wrong.append(f"{folder} has {n} files; a room holds {FILES_MAX}")
