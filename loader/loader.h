@@ -70,7 +70,7 @@ struct loader {
     uint64_t *at; /* nanoseconds of each stage, under MVLD_DEBUG=statistics */
     char *plan_memory;
 
-    char refusal[512]; /* why there is no pipeline */
+    char refusal[512]; /* why there is no pipeline, or no snapshot */
 };
 
 extern struct loader loader_state RIMF_HIDDEN;

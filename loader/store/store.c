@@ -419,7 +419,9 @@ void store_keep(struct loader *l, int failed)
 {
     struct store_plan *plan = l->snapshot->plan;
 
-    if (!failed)
+    if (failed)
+        rimf_format(l->refusal, sizeof l->refusal, "a pass failed: %s", rimf_api()->last_error(l->image));
+    else
         store_write(l, plan);
     rimf_image_watch_end(l->image);
     unlock(l, plan);
@@ -437,5 +439,5 @@ void store_or_exit(struct loader *l)
     if (!l->hooked)
         store_end(l, STORE_REFUSAL, "the host loader could not be hooked", 1);
     if (l->started)
-        store_end(l, STORE_REFUSAL, "no pass did what a snapshot can hold", 1);
+        store_end(l, STORE_REFUSAL, *l->refusal ? l->refusal : "no pass did what a snapshot can hold", 1);
 }

@@ -6,9 +6,8 @@
  *     exported = yes
  *     keep = /etc/mvld/looked-up
  *
- * With `exported` also those that no object of the program refers to, and functions that only they call: for
- * programs that look up no symbols by name (dlsym) except those in the file `keep`, and open no objects
- * (dlopen) that need others.
+ * With `exported` also those that no object of the program refers to, and functions that only they call: for programs
+ * that look up no symbols by name (dlsym) except those in the file `keep`, and open no objects (dlopen) that need others.
  */
 #include <mvld/freestanding.h>
 #include <mvld/pass.h>
@@ -74,6 +73,7 @@ static void add_edge(struct graph *g, size_t from, size_t to)
 static int note_reference(void *cookie, const struct mvld_reference *r)
 {
     add_edge(cookie, function_of(cookie, r->site), function_of(cookie, r->target));
+    add_edge(cookie, function_of(cookie, r->site), function_of(cookie, r->found)); /* code_remove goes by that */
     return 0;
 }
 

@@ -12,6 +12,7 @@
 #include "rimf/image/original.h"
 #include "rimf/moved/moved.h"
 #include "rimf/x86/decode.h"
+#include "mvld/descriptor.h"
 
 #include <errno.h>    /* numbers only */
 #include <sys/mman.h> /* numbers only */
@@ -28,6 +29,7 @@ struct named {
 struct names {
     struct mvld_image *image;
     uintptr_t start, end; /* of what has these names */
+    int held; /* so are all functions of the object: see is_altered */
     struct named *list; /* ascending, once all are there */
     size_t n, room;
     const Elf64_Sym *symbols; /* of the analysis, ascending */
@@ -55,13 +57,21 @@ static int note_name(void *cookie, const struct mvld_symbol *symbol)
     return 0;
 }
 
+/* Whether more may lead to functions of the object than its analysis lists: a pass changed its code, whose bytes
+ * tell references by now, or multiverse knows functions by their addresses. */
+static int is_altered(const struct mvld_image *image, const struct rimf_object *object)
+{
+    return object->code.patched & (OBJECT_PATCHED | OBJECT_SPLICED) || rimf_has_moved(image, object) ||
+           elf_note_each(&object->view, MULTIVERSE_NOTE_NAME, MULTIVERSE_NOTE_TABLES, NULL, NULL);
+}
+
 static int names_open(struct names *names, struct mvld_image *image, struct rimf_object *object, uintptr_t start,
                       uintptr_t end)
 {
     struct analysis_names in;
     int error = code_bound_read(image);
 
-    *names = (struct names){.image = image, .start = start, .end = end};
+    *names = (struct names){.image = image, .start = start, .end = end, .held = is_altered(image, object)};
     error = error ? error : rimf_symbol_each(&object->public, note_name, names);
     if (error < 0)
         return error;
@@ -109,9 +119,9 @@ static const char *name_at(const struct names *names, uintptr_t address)
 static uint32_t flags_of(const struct names *names, const struct analysis_unit *unit, uintptr_t entry)
 {
     int proven = unit->reason == ANALYSIS_PROVEN;
-    uint32_t flags = (proven && !(unit->flags & ANALYSIS_REACHED) ? 0 : MVLD_FUNCTION_REACHED) |
-                     (proven && !(unit->flags & ANALYSIS_HELD) && !rimf_is_kept_original(names->image, entry)
-                          ? 0 : MVLD_FUNCTION_HELD);
+    int held = !proven || names->held || unit->flags & ANALYSIS_HELD || rimf_is_kept_original(names->image, entry);
+    uint32_t flags = (held || unit->flags & ANALYSIS_REACHED ? MVLD_FUNCTION_REACHED : 0) |
+                     (held ? MVLD_FUNCTION_HELD : 0);
     size_t i = RIMF_BISECT(i, names->n, names->list[i].address < entry);
 
     for (; i < names->n && names->list[i].address - entry < unit->size; i++)

@@ -34,7 +34,7 @@ static int refuse(const struct mvld_context *ctx, const struct mvld_object *obje
 
 static const char *held(const struct mvld_function *f, uint32_t flags)
 {
-    return f->flags & MVLD_FUNCTION_HELD    ? "a pointer, mvld, or code that is not understood leads to it"
+    return f->flags & MVLD_FUNCTION_HELD    ? "a pointer, mvld, a pass, or code that is not understood leads to it"
            : f->flags & MVLD_FUNCTION_BOUND ? "an object of the process refers to it by name"
            : f->flags & MVLD_FUNCTION_EXPORTED && !(flags & MVLD_REMOVE_EXPORTED) ? "dlsym finds it" : NULL;
 }
@@ -308,6 +308,7 @@ static int emit(struct mvld_image *image, const struct rimf_removal *first)
         return rimf_fail(image, -error, "%s: %s: no function is removed: its code cannot be changed now",
                          first->ctx->pass, first->object->public.name);
     first->object->code.patched |= OBJECT_REMOVED;
+    first->object->code.patched_by = first->ctx;
     rimf_log(image->log, MVLD_LOG_PASSES, "%s: %s: %zu functions are removed, %zu bytes", first->ctx->pass,
              first->object->public.name, n, bytes);
     return 0;

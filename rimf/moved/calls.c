@@ -34,9 +34,10 @@ static int lead_on(struct moving *c, uint8_t *at, const struct site *site)
     return moving_target(c, at + site->length - 4, next, moved ? moved : site->target);
 }
 
-static int move_call(struct moving *c, struct emit_calls *e, const struct analysis_call *listed)
+/* `moves`: the unit that contains the call does, if its fragment does. */
+static int move_call(struct moving *c, struct emit_calls *e, const struct analysis_call *listed, int moves)
 {
-    uint8_t *at = moving_byte(c, listed->address);
+    uint8_t *at = moves ? moving_byte(c, listed->address) : NULL;
     struct way none = {.target = 0}, *way = e->ways ? way_of(e, listed) : &none;
     struct site site;
     const char *why;
@@ -57,13 +58,14 @@ static int move_call(struct moving *c, struct emit_calls *e, const struct analys
     return 0;
 }
 
-/* Calls of units that stay are listed, too. */
+/* Calls of units that stay are listed, too; within a fragment these have traps. */
 int move_calls(struct moving *c)
 {
     const struct analysis *s = c->analysis;
     struct emit_calls e = {.image = c->image, .object = c->object, .calls = s->calls, .n_calls = s->n_calls,
                            .lead = lead};
     int error = emit_calls_open(&e, 1, &c->why);
+    size_t unit = 0;
 
     if (error == -ENOMEM)
         return error;
@@ -72,7 +74,9 @@ int move_calls(struct moving *c)
         if (i + AHEAD < s->n_calls) /* a guess if there are fragments */
             __builtin_prefetch((const void *)(c->bias + s->calls[i + AHEAD].address +
                                               (uintptr_t)c->distance), 1);
-        error = move_call(c, &e, &s->calls[i]);
+        while (s->calls[i].address - s->units[unit].start >= s->units[unit].size)
+            unit++; /* the reader saw to it that there is one */
+        error = move_call(c, &e, &s->calls[i], s->units[unit].reason == ANALYSIS_PROVEN);
     }
     if (e.ways)
         emit_count(&e, 0);

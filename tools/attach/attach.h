@@ -61,8 +61,9 @@ char *attach_file(const struct attach *, const char *name, size_t *size);
 int attach_read(const struct attach *, uint64_t address, void *to, size_t size);
 char *attach_string(const struct attach *, uint64_t address); /* to be freed; "": unreadable */
 int attach_write(const struct attach *, uint64_t address, const void *from, size_t size);
-/* Whether the process itself may write there. */
+/* Whether the process itself may write there; whether it may execute what is there. */
 int attach_is_writable(const struct attach *, uint64_t address, size_t size);
+int attach_is_code(const struct attach *, uint64_t address);
 uint64_t attach_auxiliary(const struct attach *, uint64_t type); /* from its auxv; 0: missing */
 /* Whether it is still the opened process, and may be reached. */
 int attach_check(struct attach *);

@@ -228,16 +228,27 @@ int attach_write(const struct attach *a, uint64_t address, const void *from, siz
     return pwrite(a->memory, from, size, (off_t)address) == (ssize_t)size ? 0 : -1;
 }
 
-int attach_is_writable(const struct attach *a, uint64_t address, size_t size)
+/* Whether the mapping of this range, as in "r-xp", has the protection. */
+static int is_mapped_as(const struct attach *a, uint64_t address, size_t size, char protection)
 {
-    char *maps = attach_file(a, "maps", NULL), writable = 0;
+    char *maps = attach_file(a, "maps", NULL), of_it[8] = "";
     uint64_t start, end;
 
     for (char *line = maps; line && *line; line = strchr(line, '\n'), line += line != NULL)
-        if (sscanf(line, "%lx-%lx %*c%c", &start, &end, &writable) == 3 && address >= start && address + size <= end)
+        if (sscanf(line, "%lx-%lx %7s", &start, &end, of_it) == 3 && address >= start && address + size <= end)
             break;
         else
-            writable = 0;
+            *of_it = 0;
     free(maps);
-    return writable == 'w';
+    return strchr(of_it, protection) != NULL;
+}
+
+int attach_is_writable(const struct attach *a, uint64_t address, size_t size)
+{
+    return is_mapped_as(a, address, size, 'w');
+}
+
+int attach_is_code(const struct attach *a, uint64_t address)
+{
+    return is_mapped_as(a, address, 1, 'x');
 }

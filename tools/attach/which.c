@@ -11,6 +11,9 @@
 
 static void add(struct processes *list, pid_t pid)
 {
+    for (size_t i = 0; i < list->n; i++)
+        if (list->pid[i] == pid)
+            return;
     list->pid = must_grow(list->pid, list->n + 1, sizeof *list->pid);
     list->pid[list->n++] = pid;
 }
@@ -31,15 +34,17 @@ int processes_add(struct processes *list, const char *subcommand, const char *nu
 size_t processes_all(struct processes *list, int (*is_wanted)(int, const char *, const void *), const void *cookie)
 {
     DIR *folder = opendir("/proc");
-    size_t before = list->n;
+    size_t n = 0;
 
     for (struct dirent *e; folder && (e = readdir(folder));) {
         pid_t pid = (pid_t)strtol(e->d_name, NULL, 10);
 
-        if (pid > 0 && pid != getpid() && is_wanted(dirfd(folder), e->d_name, cookie))
+        if (pid > 0 && pid != getpid() && is_wanted(dirfd(folder), e->d_name, cookie)) {
             add(list, pid);
+            n++;
+        }
     }
     if (folder)
         closedir(folder);
-    return list->n - before;
+    return n;
 }

@@ -13,7 +13,7 @@ struct processes {
     size_t n;
 };
 
-/* -p PID.  0; or -1 after an error message. */
+/* -p PID; one that is listed stays there once.  0; or -1 after an error message. */
 int processes_add(struct processes *, const char *subcommand, const char *number);
 /* Adds all wanted processes except this one; returns their number.  `folder` is /proc. */
 size_t processes_all(struct processes *, int (*is_wanted)(int folder, const char *number, const void *cookie),

@@ -11,6 +11,7 @@
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static const char usage[] =
@@ -73,9 +74,14 @@ static int add_replacement(struct request *q, const char *text, int undoes)
         return wrong_usage(undoes ? "LIBRARY:FUNCTION, not " : "LIBRARY:FUNCTION=FILE:FUNCTION, not ", text);
     if (!undoes) {
         char *path = realpath(r.file, NULL);
+        struct stat st;
 
-        if (!path) {
+        if (!path || stat(path, &st)) {
             complain("patch", "%s: %s", r.file, strerror(errno));
+            return TOOL_FAILED;
+        }
+        if (!S_ISREG(st.st_mode)) { /* a process that opens a FIFO waits for ever */
+            complain("patch", "%s is no regular file", path);
             return TOOL_FAILED;
         }
         r.file = path;
@@ -97,13 +103,13 @@ static char *read_maps(int folder, const char *pid)
     return maps;
 }
 
-/* As attach_named() finds it. */
+/* As attach_named() finds it; and one that was removed, which is to be refused, and not passed over. */
 static int maps_library(const char *maps, const char *library)
 {
     size_t length = strlen(library);
 
     for (const char *at = maps; (at = strchr(at, '/')); at++)
-        if (!strncmp(at + 1, library, length) && (at[1 + length] == '\n' || at[1 + length] == '.'))
+        if (!strncmp(at + 1, library, length) && (at[1 + length] == '\n' || at[1 + length] == '.' || at[1 + length] == ' '))
             return 1;
     return 0;
 }
@@ -251,6 +257,8 @@ int tool_patch(int argc, char **argv)
         return wrong_usage("what is this for: ", argv[optind]);
     if (q.json && q.n)
         return wrong_usage("--json is for the list", "");
+    if (q.build_id && (!q.n || q.undoes))
+        return wrong_usage("--build-id is for --replace", "");
     if (!all && !processes.n)
         return wrong_usage("say which process: -p PID or --all", "");
     if (all && !processes_all(&processes, q.n && !q.undoes ? has_all : has_records, &q) && q.n) {

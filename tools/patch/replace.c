@@ -28,7 +28,8 @@
 
 struct work { /* one function */
     const struct replacement *what;
-    uint64_t at; /* behind its endbr64 */
+    uint64_t at; /* behind its endbr64 of `skip` bytes */
+    unsigned skip;
     uint8_t in_file[PATCH_JUMP];
     uint64_t handle, target, page;
     struct patch_record record;
@@ -85,7 +86,6 @@ static int look_up(struct attach *a, struct work *w, const struct moved *m, cons
     const struct elf_symbol *symbol;
     struct elf_file file;
     const char *why;
-    unsigned skip;
     int err = -1;
 
     if (!object)
@@ -95,8 +95,8 @@ static int look_up(struct attach *a, struct work *w, const struct moved *m, cons
     else if (build_id && elf_notes(&file, "GNU", NT_GNU_BUILD_ID, compare_id, (const void *[]){&file, build_id}) != 1)
         refuse(a, w->what, "the library has another build-id");
     else if ((symbol = find_symbol(a, &file, w->what))) {
-        why = entry_check(&file, symbol, m->is_under_mvld, &skip);
-        w->at = object->bias + symbol->address + (why ? 0 : skip);
+        why = entry_check(&file, symbol, m->is_under_mvld, &w->skip);
+        w->at = object->bias + symbol->address + (why ? 0 : w->skip);
         err = why ? refuse(a, w->what, why) : elf_read(&file, w->at - object->bias, w->in_file, PATCH_JUMP);
     }
     elf_file_close(&file);
@@ -139,6 +139,20 @@ static int add_place(struct attach *a, struct work *w, unsigned i, uint64_t at, 
         return refuse(a, w->what, "its first bytes are not those of its file: somebody else has changed them");
     place->at = at;
     return 0;
+}
+
+/* dlsym(3) finds data as well, and searches what the file depends on: there it may find the function itself. */
+static int check_target(struct attach *a, const struct work *w)
+{
+    char why[200];
+
+    for (int i = 0; i < 2; i++)
+        if (w->record.places[i].at && w->record.places[i].at - w->target <= w->skip)
+            return refuse(a, w->what, "it would be replaced by itself, and never end");
+    if (attach_is_code(a, w->target))
+        return 0;
+    snprintf(why, sizeof why, "%.100s, by which it is to be replaced, is no function", w->what->with);
+    return refuse(a, w->what, why);
 }
 
 /* Finds the addresses where the function runs: where it was mapped, where concat moved it to, or both. */
@@ -186,7 +200,7 @@ static int prepare(struct attach *a, struct work *w, const struct moved *m)
         return -1;
     record_make(&w->record, w->what, w->target);
     w->record.entry = w->at;
-    return find_places(a, w, m) || make_page(a, w) ? -1 : 0;
+    return find_places(a, w, m) || check_target(a, w) || make_page(a, w) ? -1 : 0;
 }
 
 /* Restores the old bytes.  If that fails, `why` keeps its sentence. */
@@ -361,7 +375,9 @@ int undo_functions(struct attach *a, const struct replacement *what, size_t n)
 
         err = p ? 0 : refuse(a, &what[i], "nothing replaces it");
         pages[i] = p ? p->page : 0;
-        n_places += p ? add_back(a, p, places + n_places) : 0;
+        for (size_t k = 0; !err && k < i; k++)
+            err = pages[k] == pages[i] ? refuse(a, &what[i], "it is named twice") : 0;
+        n_places += !err ? add_back(a, p, places + n_places) : 0;
     }
     if (!err)
         err = attach_begin(a, REST_MS) || write_all(a, places, n_places, pages, n) ? -1 : 0;

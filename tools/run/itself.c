@@ -99,15 +99,16 @@ static pid_t start_orphan(struct tracing *t)
     struct child c = {t, -EAGAIN};
     struct sigaction before, ignore = {.sa_handler = SIG_IGN};
     siginfo_t info;
-    int alone = waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) && errno == ECHILD;
+    int status, alone = waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) && errno == ECHILD;
 
     if (alone)
         sigaction(SIGCHLD, &ignore, &before);
     pid_t child = clone(become_parent, stack + sizeof stack, CLONE_VM | (alone ? SIGCHLD : 0), &c);
     if (child < 0)
         c.tracer = -errno;
-    else
-        waitpid(child, NULL, __WALL);
+    else /* A stop of our group may have reached it just before it left; then what continues the group does not. */
+        while (waitpid(child, &status, __WALL | WUNTRACED) == child && WIFSTOPPED(status))
+            kill(child, SIGCONT);
     if (alone)
         sigaction(SIGCHLD, &before, NULL);
     return c.tracer;

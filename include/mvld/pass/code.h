@@ -28,7 +28,8 @@ enum mvld_proof {
 
 /* How it can be reached, other than from proven functions. */
 #define MVLD_FUNCTION_REACHED 1u  /* by any of: pointers, symbols, code that was not decoded */
-#define MVLD_FUNCTION_HELD 2u     /* by more than symbols: something may hold its address */
+#define MVLD_FUNCTION_HELD 2u     /* by more than symbols: something may hold its address, or a pass changed code of
+                                   * its object, or multiverse does */
 #define MVLD_FUNCTION_EXPORTED 4u /* by a dynamic symbol: dlsym finds it, and objects that come later */
 #define MVLD_FUNCTION_BOUND 8u    /* an object of the process, or the host loader, refers to such a symbol */
 

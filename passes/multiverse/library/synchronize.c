@@ -15,6 +15,7 @@
  */
 #include <dirent.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -357,7 +358,7 @@ static int look(struct looking *l, unsigned milliseconds)
     return error ? error : look_until(l, milliseconds);
 }
 
-int multiverse_synchronize(unsigned milliseconds)
+static int synchronize(unsigned milliseconds)
 {
     struct looking *l = calloc(1, sizeof *l);
     uint64_t operation = 0;
@@ -387,4 +388,15 @@ int multiverse_synchronize(unsigned milliseconds)
     free(l);
     errno = error ? error : errno;
     return error ? -1 : 0;
+}
+
+/* A cancelled thread ends where it reads a file or waits; our child would unwind its stack, too. */
+int multiverse_synchronize(unsigned milliseconds)
+{
+    int result, before;
+
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+    result = synchronize(milliseconds);
+    pthread_setcancelstate(before, &before);
+    return result;
 }

@@ -182,11 +182,20 @@ static void *spin(void *stop)
     return NULL;
 }
 
+/* Is cancelled already, which takes effect after the call. */
+static void *cancelled(void *done)
+{
+    pthread_cancel(pthread_self());
+    *(int *)done = !multiverse_synchronize(LONG);
+    return NULL;
+}
+
 /* Threads that are elsewhere, waiting and running, and one in the new variant. */
 static void elsewhere(void)
 {
     pthread_t others[6];
     volatile int stop = 0;
+    int done = 0;
 
     mode = !mode;
     CHECK(multiverse_commit() >= 0);
@@ -197,6 +206,11 @@ static void elsewhere(void)
     CHECK(inside == 1);
     let_go(NULL);
     pthread_join(thread, NULL);
+    mode = !mode;
+    CHECK(multiverse_commit() >= 0);
+    pthread_create(&thread, NULL, cancelled, &done);
+    pthread_join(thread, NULL);
+    CHECK(done, "a cancelled thread has ended inside");
     stop = 1;
     for (int i = 0; i < 6; i++)
         pthread_join(others[i], NULL);

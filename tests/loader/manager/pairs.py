@@ -35,8 +35,8 @@ to = libmeet.so:bound_other
 [multiverse]
 set.chosen_switch = 1
 [debloat]
-library = libmeet.so
 exported = yes
+keep = {}/keep
 [isolate]
 library = libvault.so
 gate.1 = vault_pair
@@ -70,6 +70,7 @@ class World:
                 [self.program, *libraries, support.LIBRARY, support.BUILD / "passes" / "concat" / "libconcat.so.1",
                  *re.findall(r"=> (/\S+)", subprocess.run(["ldd", self.program], capture_output=True, text=True).stdout)]))
         self.environment["MVLD_PASS_PATH"] += f":{folder}"
+        (folder / "keep").write_text("second\n")  # where `edit` leads to
         self.environment["MVLD_CONFIG"] = folder / "conf"
 
     def build_pass(self, name, source, *options):
@@ -78,7 +79,8 @@ class World:
                         self.folder / f"{name}.so", source], check=True)
 
     def configure(self, passes):
-        (self.folder / "conf").write_text(f"[app]\nmatch = meet\npasses = {', '.join(passes)}\n{self.listed}{OPTIONS}")
+        (self.folder / "conf").write_text(f"[app]\nmatch = meet\npasses = {', '.join(passes)}\n{self.listed}"
+                                          + OPTIONS.format(self.folder))
 
     def counted(self, process, log):
         """Calls of `called` that the pass counted, in the program."""

@@ -17,7 +17,7 @@ sys.path.insert(0, str(HERE.parents[1]))
 import support  # noqa: E402
 from support import check, LOADER  # noqa: E402
 
-PASSES = [support.BUILD / "passes" / name for name in ("concat", "direct-calls")]
+PASSES = [support.BUILD / "passes" / name for name in ("concat", "direct-calls", "multiverse")]
 KEEP = "keep = {}/keep\n"
 STAYS = ["used", "looked_up", "in_data", "taken", "bound_by_itself"]  # with exported = yes
 
@@ -26,6 +26,7 @@ class World:
     def __init__(self, folder):
         self.folder, self.program = folder, folder / "main"
         support.take(folder, "loader/manager/removes", "main", "libbloat.so", "debloat.so", "remove.so")
+        support.take(folder, "loader/manager/splices", "count-instructions.so")
         support.analyze(folder, self.program, folder / "libbloat.so")
         (folder / "keep").write_text("looked_up\nno_such_name\n")
 
@@ -70,12 +71,15 @@ def process(world):
 
 
 def snapshot(world):
-    """From a snapshot the same functions are not gone, or others are."""
+    """From a snapshot the same functions are not gone, or others are; or nobody is told why there is none."""
     for passes in ("debloat", "debloat, direct-calls", "direct-calls, debloat", "concat, debloat", "debloat, concat"):
         world.run(passes=passes, MVLD_SNAPSHOT=1)
         for name in ("unused", *STAYS):
             log = world.traps(name, passes=passes)
             check("debloat: its work is in the snapshot" in log, log)
+    # Who builds one is told why a pass failed.
+    done, log = world.run(options="keep = {}/missing\n", MVLD_SNAPSHOT=1)
+    check(done.returncode == 1 and "missing cannot be read" in done.stderr, f"{done}{log}")
 
 
 def exported(world):
@@ -99,6 +103,32 @@ def wrong(world):
     check("remove: unused: -16" in log and "dlsym finds it" in log, log)
     done, log = world.run("unused", passes="remove", options="fail = yes\n")
     check(done.returncode == 0 and "functions are removed" not in log and "it fails" in log, f"{done}{log}")
+
+
+def altered(world):
+    """Where a pass has changed code by then, references that its bytes do not show any more do not count, and what is
+    needed goes; or a pass that moves code does not start behind one that removed some."""
+    counts = "exported = yes\n[count-instructions]\nfunction = libbloat.so:used\n"
+    made = "exported = yes\n" + KEEP + "[remove]\nname = none\nfirst = yes\n"
+    for passes, options, gone in (("count-instructions, debloat", counts, 0), ("concat, remove, debloat", made, 0),
+                                  ("debloat, remove, concat", made, 2), ("direct-calls, remove, debloat", made, 2)):
+        done, log = world.run(passes=passes, options=options)
+        check(done.returncode == 0 and done.stdout == "8 10 9\n", f"{passes}: {done}\n{log}")
+        check(f"libbloat.so: {gone} of 9 functions go" in log, f"{passes}: {log}")
+        check("count" not in passes or "code runs in front of 1 instructions" in log, log)
+
+
+def multiverse(world):
+    """Variants go that multiverse calls, or functions that it calls again."""
+    support.need(support.PLUGIN)
+    program, library = world.folder / "switched", support.BUILD / "passes" / "multiverse"
+    support.compile_c(program, HERE / "removes" / "switched.c", f"-L{library}", "-lmultiverse",
+                      f"-Wl,--build-id,-rpath,{library},--dynamic-linker={LOADER}")
+    support.analyze(world.folder, program)
+    for passes in "debloat", "debloat, multiverse", "multiverse, debloat":
+        done, log = world.run(command=[program], match="*", passes=passes, options="exported = yes\nlibrary = switched\n")
+        check(done.returncode == 0 and done.stdout == 2 * "Good morning, Ada.\n", f"{passes}: {done}\n{log}")
+        check("functions go" in log, log)
 
 
 def stock(world):

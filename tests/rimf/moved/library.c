@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
  * library.c: code to be moved: a jump table, calls inside and out, a pointer to its
- * own code, data.
+ * own code, data; and between what moves a function that stays, with a call through a slot.
  */
 #include <stddef.h>
+#include <unistd.h>
 
 static int counted;
 
@@ -43,4 +44,21 @@ int moved_sum(int n)
 int moved_call(int (*visit)(void *), void *cookie)
 {
     return visit(cookie) + 1;
+}
+
+/* Linkers put these before each other, and before .text. */
+__attribute__((section(".text.unlikely"))) int moved_before(int n)
+{
+    return n + 1;
+}
+
+/* Data keeps a place inside it. */
+__attribute__((section(".text.startup"))) int moved_stays(int fd)
+{
+    __asm__ volatile("nop\n"
+                     "1: nop\n"
+                     ".pushsection .data.rel.ro.place, \"aw\"\n"
+                     ".quad 1b\n"
+                     ".popsection");
+    return close(fd) + 1;
 }

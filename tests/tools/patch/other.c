@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The library with the new functions.
+ * The library with the new functions, and what is none.
  */
 int value(int n)
 {
@@ -11,3 +11,6 @@ int second(int n)
 {
     return 2000 + n;
 }
+
+int datum = 3;
+_Thread_local int own_datum = 4;

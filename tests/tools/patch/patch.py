@@ -136,6 +136,12 @@ def refused(world):
                       ("none", "no such function")):
         program.refuses(why, *world.replace("second", "second"), *world.replace(name))
     program.refuses("undefined symbol", *world.replace("second", "second"), *world.replace("value", "none"))
+    program.refuses("is no function", *world.replace("second", "second"), *world.replace("value", "datum"))
+    program.refuses("is no function", *world.replace("value", "own_datum"))
+    program.refuses("by itself", "--replace", f"{LIBRARY}:value={world.library}:value")
+    program.refuses("regular file", "--replace", f"{LIBRARY}:value={world.folder}:value")
+    os.mkfifo(world.folder / "fifo") # a process would wait there for ever
+    program.refuses("regular file", "--replace", f"{LIBRARY}:value={world.folder / 'fifo'}:value")
     program.refuses("there is no libnone.so", "--replace", f"libnone.so:value={world.other}:value")
     program.refuses("another build-id", "--build-id", "00" * 20, *world.replace())
     text = world.folder / "text"
@@ -144,13 +150,17 @@ def refused(world):
     notes = subprocess.run(["readelf", "-n", world.library], capture_output=True, text=True, timeout=60).stdout
     identity = notes.split("Build ID:")[1].split()[0]
     equal(program.patch("--build-id", identity, *world.replace())[0], 0, "the right build-id")
+    program.refuses("named twice", *UNDO, *UNDO)
     equal(program.patch(*UNDO)[0], 0, "undo")
     # An upgrade: the name is another build's, whose functions lie elsewhere.
     world.library_of(world.folder / "new", "-DAPI=__attribute__((noinline,noclone,aligned(4096)))")
     os.replace(world.folder / "new", world.library)
     program.refuses("another build than the one that runs", *world.replace())
+    code, out, err = run(MVLD, "patch", "--all", "--replace", f"{LIBRARY}.1:value={world.other}:value")
+    check(code == 1 and "another build than the one that runs" in err, f"--all passes it over: {code} {out} {err}")
     program.end()
-    for arguments in (["-p", "1x"], [], ["-p", "1", "--replace", "a=b"], ["-p", "1", "--undo", "a"], ["-p", "1", "x"]):
+    for arguments in (["-p", "1x"], [], ["-p", "1", "--replace", "a=b"], ["-p", "1", "--undo", "a"], ["-p", "1", "x"],
+                      ["-p", "1", "--build-id", "00"]):
         equal(run(MVLD, "patch", *arguments)[0], 2, f"usage: {arguments}")
 
 
@@ -171,6 +181,8 @@ def every(world):
     programs = [Program(world.program) for _ in range(3)]
     equal(run(MVLD, "patch", "--all", *world.replace())[0], 0, "--all")
     equal([p.ask() for p in programs], [NEW] * 3, "all")
+    equal(programs[0].patch("-p", programs[0].p.pid, *world.replace("second", "second"))[0], 0, "named twice, it is visited once")
+    equal(run(MVLD, "patch", "--all", "--undo", f"{LIBRARY}:second")[0], 0, "undo of one")
     code, out, _ = run(MVLD, "patch", "--all", "--json")
     equal({p["pid"] for p in json.loads(out)} >= {p.p.pid for p in programs}, True, f"the list of all: {code}")
     equal(run(MVLD, "patch", "--all", *UNDO)[0], 0, "--all --undo")

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: MIT
  *
- * pass.c: removes one function by its name, and says what came of it; with `fail` it fails then.
+ * pass.c: removes one function by its name, and says what came of it; with `fail` it fails then.  With `first` what
+ * earlier passes want is made first.
  */
 #include <mvld/freestanding.h>
 #include <mvld/pass.h>
 
-enum { NAME, EXPORTED, FAIL };
+enum { NAME, EXPORTED, FAIL, FIRST };
 
 static const struct mvld_option options[] = {
     {.name = "name", .type = MVLD_OPTION_STRING, .initial = "unused"},
     {.name = "exported", .type = MVLD_OPTION_BOOL, .initial = "yes"},
     {.name = "fail", .type = MVLD_OPTION_BOOL, .initial = "no"},
+    {.name = "first", .type = MVLD_OPTION_BOOL, .initial = "no"},
     {.name = NULL},
 };
 
@@ -32,8 +34,11 @@ static int remove_one(void *cookie, const struct mvld_function *f)
 
 static int run(const struct mvld_context *ctx, const struct mvld_object *const *objects, size_t n)
 {
+    struct mvld_batch *batch = ctx->settings[FIRST].number ? ctx->api->patch_begin(ctx->image) : NULL;
     const char *why;
 
+    if (batch)
+        ctx->api->patch_end(batch);
     for (size_t i = 0; i < n; i++)
         if (!objects[i]->why)
             ctx->api->function_each(ctx->image, objects[i], remove_one, (void *)ctx, &why);
