@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: MIT
 """The house: which room may use which, how many files a room holds.
 
-A room is a folder.  It uses those before it in ORDER, by include or by call, and none behind.  What
-lies in loader/ itself belongs to no room: loader.h and state.c, the one state, which is made of what each room
-needs, and registers.h for assembly: every room may name them.
+A room is a folder.  It uses those before it in ORDER, by include or by call, and none behind.
+
+It asks for no pass by name, either: a pass says with its declarations what it needs.
 
     rooms.py BUILD SOURCE    reads the sources' includes and the objects' symbols
 """
@@ -19,7 +19,7 @@ ORDER = """include
     rimf/base rimf/elf rimf/x86 rimf/patch rimf/analysis rimf/image rimf/emit rimf/moved rimf/code rimf/store
     rimf/realise
     rimf/analyze
-    loader/process loader/config loader/manager loader/place loader/host loader/caller loader/store loader/start
+    loader loader/process loader/config loader/manager loader/place loader/host loader/caller loader/store loader/start
     passes kernel tools/common tools""".split()
 # What a room may use of those before it, where that is not all of them.
 ONLY = {
@@ -35,7 +35,6 @@ ONLY = {
     "kernel/core": {"include", "rimf/base", "passes/multiverse/site", "passes/multiverse/engine"},
     "kernel/linux": {"include", "kernel/core"},
 }
-SHARED = {"loader/loader.h", "loader/state.c", "loader/registers.h"}
 NOBODYS = {"loader/host/linkage.c"}  # it has the host loader's symbols, for linkers to read
 FILES_MAX = 25
 SOURCES = (".c", ".h", ".S", ".cc")
@@ -54,7 +53,7 @@ def place(name):
 def runs_back(user, used):
     """Why `user` may not use `used`, both files, or None."""
     mine, other = room(user), room(used)
-    if user in SHARED or used in SHARED or mine is None or other is None or mine == other:
+    if mine is None or other is None or mine == other:
         return None
     if mine in ONLY:
         return None if other in ONLY[mine] else f"{mine} uses {', '.join(sorted(ONLY[mine]))} alone"
@@ -68,6 +67,15 @@ def includes(source, files):
         for name in re.findall(r'^\s*#\s*include\s+"([^"]+)"', (source / file).read_text(), re.M):
             local = str(Path(file).parent / name)
             yield file, name if (source / name).exists() else local if (source / local).exists() else f"include/{name}"
+
+
+def names_of_passes(source, files):
+    """Where rimf or the loader name a pass: (file, name)."""
+    passes = {folder.name for folder in (source / "passes").iterdir() if folder.is_dir()}
+    for file in files:
+        if file.startswith(("rimf/", "loader/")):
+            yield from ((file, name) for name in re.findall(r'"([a-z0-9-]+)"', (source / file).read_text())
+                        if name in passes)
 
 
 def objects(build, source):
@@ -115,6 +123,7 @@ def main():
         arrows += 1
         why = runs_back(user, used)
         wrong += [f"{user} needs {symbol} of {used}: {why}"] if why else []
+    wrong += [f"{file} asks for the pass {name} by name" for file, name in names_of_passes(source, files)]
     for folder, n in Counter(str(Path(f).parent) for f in files).items():
         if n > FILES_MAX:
             wrong.append(f"{folder} has {n} files; a room holds {FILES_MAX}")

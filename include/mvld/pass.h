@@ -101,6 +101,8 @@ struct mvld_context {
                                * dlopen, with a NULL state */
 #define MVLD_PASS_MOVES 4u /* it moves code (fragment_move).  Its `library` reserves the addresses, and is left
                             * out if address space is limited (RLIMIT_AS) or calls are audited (LD_AUDIT) */
+#define MVLD_PASS_VARIANTS 8u /* it patches what multiverse's notes (mvld/descriptor.h) describe, in moved code, too.
+                               * Without such a pass the code of objects with these notes is not moved */
 
 /* A file that is about to be mapped as an object. */
 struct mvld_file {

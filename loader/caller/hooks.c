@@ -40,6 +40,7 @@
  */
 #include "loader/caller/private.h"
 
+#include "loader/host/host.h"
 #include "rimf/moved/moved.h"
 #include "rimf/image/image.h"
 
@@ -173,7 +174,7 @@ static int write_jumps(struct loader *l, const struct hooks *hooks, int back)
 static int install(struct loader *l, size_t first, size_t end, const char **why)
 {
     struct hooks hooks;
-    int err = caller_hooks(&l->caller, first, end, &hooks, why); /* of what stands there now */
+    int err = caller_hooks(l->caller, first, end, &hooks, why); /* of what stands there now */
 
     if (err)
         return err;
@@ -195,13 +196,13 @@ static int install(struct loader *l, size_t first, size_t end, const char **why)
 static void keep_originals(struct loader *l, size_t first, size_t end)
 {
     for (size_t i = first; i < end; i++)
-        rimf_image_keep_original(l->image, (unsigned)i, l->caller.functions[i].at,
-                             l->caller.functions[i].size);
+        rimf_image_keep_original(l->image, (unsigned)i, l->caller->functions[i].at,
+                             l->caller->functions[i].size);
 }
 
 static void leave_unwinder(struct loader *l, const char *why)
 {
-    l->caller.unwinder = NULL;
+    l->caller->unwinder = NULL;
     rimf_log(&l->log, MVLD_LOG_FILES, "caller hooks: backtraces will name moved code: %s", why);
 }
 
@@ -213,7 +214,7 @@ static void prepare_unwinder(struct loader *l)
     int err = caller_find_unwinder(l);
 
     if (!err)
-        err = caller_hooks(&l->caller, CALLER_NEEDED, CALLER_FUNCTIONS, &hooks, &why);
+        err = caller_hooks(l->caller, CALLER_NEEDED, CALLER_FUNCTIONS, &hooks, &why);
     if (!err)
         keep_originals(l, CALLER_NEEDED, CALLER_FUNCTIONS);
     else if (err != -ENOENT)
@@ -223,7 +224,7 @@ static void prepare_unwinder(struct loader *l)
 /* The unwinder may come by a dlopen: the C library opens it for the first backtrace. */
 void caller_changed(struct loader *l, const struct mvld_object *const *removed, size_t n)
 {
-    struct caller_hooks *caller = &l->caller;
+    struct caller_hooks *caller = l->caller;
     const char *why;
 
     if (!caller->stubs)
@@ -277,21 +278,21 @@ static int take_kept(struct loader *l, struct caller_function *functions)
 
 void caller_finish(struct loader *l)
 {
-    if (!l->caller.deferred)
+    if (!l->caller->deferred)
         return;
-    l->caller.deferred = 0;
-    if (caller_prepare(l, &l->caller.why))
-        rimf_log(&l->log, MVLD_LOG_FILES, "caller hooks: not for moved code: %s", l->caller.why);
+    l->caller->deferred = 0;
+    if (caller_prepare(l, &l->caller->why))
+        rimf_log(&l->log, MVLD_LOG_FILES, "caller hooks: not for moved code: %s", l->caller->why);
 }
 
 int caller_prepare(struct loader *l, const char **why)
 {
-    struct caller_hooks *caller = &l->caller;
+    struct caller_hooks *caller = l->caller;
     struct hooks hooks;
     int err;
 
     *why = "musl has other functions that handle addresses";
-    if (l->host.musl)
+    if (l->host->musl)
         return -ENOTSUP;
     *why = "there is no room for stubs";
     caller->stubs = find_stubs(l->image);
@@ -318,19 +319,19 @@ int caller_install(void *loader, const char **why)
     struct loader *l = loader;
     int err;
 
-    if (l->caller.installed)
+    if (l->caller->installed)
         return 0;
     caller_finish(l);
-    *why = l->caller.why ? l->caller.why : "the C library's functions were not prepared";
-    if (!l->caller.stubs)
+    *why = l->caller->why ? l->caller->why : "the C library's functions were not prepared";
+    if (!l->caller->stubs)
         return -ENOTSUP;
     err = caller_snapshot(l);
     if (err)
-        err = install(l, 0, l->caller.unwinder ? CALLER_FUNCTIONS : CALLER_NEEDED, why);
-    if (err && l->caller.unwinder) {
+        err = install(l, 0, l->caller->unwinder ? CALLER_FUNCTIONS : CALLER_NEEDED, why);
+    if (err && l->caller->unwinder) {
         leave_unwinder(l, *why);
         err = install(l, 0, CALLER_NEEDED, why);
     }
-    l->caller.installed = !err;
+    l->caller->installed = !err;
     return err;
 }

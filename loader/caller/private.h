@@ -6,6 +6,7 @@
 #define LOADER_CALLER_PRIVATE_H
 
 #include "rimf/x86/displace.h"
+#include "loader/caller/hooks.h"
 #include "loader/loader.h"
 
 /* One function: its stub, and the jump to it. */
@@ -74,7 +75,7 @@ unsigned caller_asks(const struct caller_function *function, struct call_way);
 /* Whether it contains this instruction. */
 int caller_compares(const struct caller_function *function, const uint8_t bytes[4]);
 
-/* caller/unwind.c: finds four functions of the program's unwinder, and sets l->caller.unwinder.  0;
+/* caller/unwind.c: finds four functions of the program's unwinder, and sets l->caller->unwinder.  0;
  * -ENOENT: there is none; -ENOTSUP: they are not of the known form. */
 int caller_find_unwinder(struct loader *);
 

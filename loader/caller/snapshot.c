@@ -11,6 +11,7 @@
  */
 #include "loader/caller/private.h"
 
+#include "loader/host/host.h"
 #include "rimf/moved/moved.h"
 
 #include <errno.h>    /* numbers only */
@@ -18,7 +19,7 @@
 
 static int is_hosts(const struct loader *l, const struct hook *hook)
 {
-    return hook->at >= l->host.text && hook->at < l->host.text_end;
+    return hook->at >= l->host->text && hook->at < l->host->text_end;
 }
 
 /* Whether every jump is in the snapshot or in the host loader. */
@@ -33,8 +34,8 @@ static int is_brought(const struct loader *l, const struct hooks *hooks)
 /* If the second mprotect fails, the stubs are not executable, and no jump to them exists. */
 static int write_stubs(const struct loader *l, const struct hooks *hooks)
 {
-    uintptr_t start = rimf_page_down(l->caller.stubs);
-    size_t size = rimf_page_up(l->caller.stubs + CALLER_FUNCTIONS * CALLER_STUB) - start;
+    uintptr_t start = rimf_page_down(l->caller->stubs);
+    size_t size = rimf_page_up(l->caller->stubs + CALLER_FUNCTIONS * CALLER_STUB) - start;
     long err = sys_mprotect(l->sys, start, size, PROT_READ | PROT_WRITE);
 
     for (size_t i = 0; i < hooks->n && !err; i++)
@@ -53,17 +54,17 @@ static int write_hosts_jumps(const struct loader *l, const struct hooks *hooks)
         patches[n] = (struct text_patch){.at = hooks->at[i].at, .length = DISPLACE_JUMP};
         memcpy(patches[n++].bytes, hooks->at[i].jump, DISPLACE_JUMP);
     }
-    return text_write_again(l->sys, &l->host, patches, n);
+    return text_write_again(l->sys, l->host, patches, n);
 }
 
 int caller_snapshot(struct loader *l)
 {
     struct hooks hooks;
     const char *why;
-    int err = l->caller.kept && l->host.by_mprotect ? 0 : -ENOTSUP;
+    int err = l->caller->kept && l->host->by_mprotect ? 0 : -ENOTSUP;
 
     if (!err)
-        err = caller_hooks(&l->caller, 0, l->caller.unwinder ? CALLER_FUNCTIONS : CALLER_NEEDED,
+        err = caller_hooks(l->caller, 0, l->caller->unwinder ? CALLER_FUNCTIONS : CALLER_NEEDED,
                             &hooks, &why);
     if (!err)
         err = is_brought(l, &hooks) ? write_stubs(l, &hooks) : -ENOTSUP;

@@ -106,7 +106,7 @@ void caller_describe(struct loader *l)
         const struct shape *shape = shape_of(i, slots);
 
         list[i] = (struct rimf_described){
-            .start = l->caller.stubs + CALLER_STUB * i,
+            .start = l->caller->stubs + CALLER_STUB * i,
             .size = shape->size,
             .frame_size = shape->frame_size,
             .frame = shape->frame,

@@ -81,7 +81,7 @@ static int has_shape(const struct caller_function *function, const struct shape 
 int caller_find_unwinder(struct loader *l)
 {
     const struct mvld_api *api = rimf_api();
-    struct caller_hooks *caller = &l->caller;
+    struct caller_hooks *caller = l->caller;
     struct caller_function found[CALLER_FUNCTIONS - CALLER_NEEDED];
     struct mvld_symbol symbol;
     uint32_t pc = 0;
@@ -101,7 +101,7 @@ int caller_find_unwinder(struct loader *l)
 /* Where a frame continues that shall continue at `address`: in moved code if the frame is. */
 uintptr_t loader_caller_place(const struct loader *l, uintptr_t context, uintptr_t address)
 {
-    uintptr_t pc = *(const uintptr_t *)(context + l->caller.context);
+    uintptr_t pc = *(const uintptr_t *)(context + l->caller->context);
     uintptr_t original = rimf_original_of(l->image, pc), moved = address + (pc - original);
 
     return original && rimf_original_of(l->image, moved) == address ? moved : address;

@@ -16,6 +16,9 @@
  */
 #include "loader/loader.h"
 
+#include "loader/host/host.h"
+#include "loader/place/place.h"
+#include "loader/process/process.h"
 #include "rimf/elf/headers.h"
 
 #include <errno.h>    /* numbers only */
@@ -261,12 +264,12 @@ static size_t list_candidates(const struct loader *l, const char **candidates)
 {
     size_t n = 0;
 
-    if (l->host.musl) {
+    if (l->host->musl) {
         candidates[n++] = HOST_LOADER_MUSL;
         return n;
     }
-    if (l->knobs.host)
-        candidates[n++] = l->knobs.host;
+    if (l->knobs->host)
+        candidates[n++] = l->knobs->host;
     if (l->interpreter && !rimf_streq(l->interpreter, HOST_LOADER)) {
         candidates[n++] = HOST_LOADER;
         candidates[n++] = HOST_LOADER_DIVERTED;
@@ -299,18 +302,18 @@ static int try_candidate(struct loader *l, const char *path)
 
     if (sys_failed(fd))
         return (int)fd;
-    l->host.fd = (int)fd;
-    l->host.path = path;
-    err = host_map(l->sys, &l->host, &l->arena);
+    l->host->fd = (int)fd;
+    l->host->path = path;
+    err = host_map(l->sys, l->host, l->arena);
     /* A named host loader may be a static program, which can be entered like a loader. */
-    if (!err && path == l->knobs.host && !host_symbol(&l->host, "_r_debug")) {
-        sys_munmap(l->sys, l->host.start, l->host.end - l->host.start);
+    if (!err && path == l->knobs->host && !host_symbol(l->host, "_r_debug")) {
+        sys_munmap(l->sys, l->host->start, l->host->end - l->host->start);
         err = -ENOEXEC;
     }
     if (err)
         sys_close(l->sys, (int)fd);
     else
-        files_note(l, l->host.start, l->host.end - l->host.start, (int)fd);
+        files_note(l, l->host->start, l->host->end - l->host->start, (int)fd);
     return err;
 }
 

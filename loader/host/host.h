@@ -10,10 +10,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "rimf/base/base.h"
+#include "loader/loader.h"
 
 struct arena;
-struct loader;
 struct rimf_sys;
 
 /* ---- host.c ---------------------------------------------------------------- */
@@ -41,19 +40,18 @@ int host_map(const struct rimf_sys *, struct host *, struct arena *);
 /* Maps one segment (of `host` only bias and fd are used): the file part, the cleared rest of its
  * last page, zero pages.  `mapped`: its file part is already mapped.  Uses no memory of ours. */
 int host_map_segment(const struct rimf_sys *, const struct host *, const Elf64_Phdr *, int mapped);
+#define POPULATE_MAX (64ul << 10) /* data up to this size is populated when it is mapped */
 #define HOST_CANDIDATES 4
 int host_open(struct loader *, int *errors);
 void host_explain(const struct loader *, const int *errors, char *why, size_t size);
 
 /* ---- host/text.c ------------------------------------------------------------ */
 
-#define MMAP_SITES 4
 #define MMAP_SITE_SIZE 64
 #define MMAP_SITE_CODE 7  /* bytes of the host loader's for which it stands */
 #define MMAP_MUSL_SIZE 10
 #define TEXT_PATCHES (1 + MMAP_SITES)
 #define FAR_JUMP 16 /* bytes */
-#define CPUID_SITES 64 /* a host loader with more is not changed */
 extern const uint8_t loader_cpuid_stubs[] RIMF_HIDDEN; /* host/entry.S: one for each question */
 #define CPUID_STUB_SIZE 80
 #define CPUID_STUB_CODE 4 /* bytes before those of the host loader's */

@@ -18,8 +18,8 @@
  *
  * The build also knows its cpuid instructions (cpuid.c has the answers).
  */
-#include "loader/loader.h"
-
+#include "loader/host/host.h"
+#include "loader/process/process.h"
 #include "known_build_id.h"
 #include "known_sites.h"
 

@@ -23,6 +23,10 @@
  */
 #include "loader/loader.h"
 
+#include "loader/host/host.h"
+#include "loader/place/place.h"
+#include "loader/process/process.h"
+
 #include <errno.h>    /* numbers only */
 #include <fcntl.h>    /* numbers only */
 #include <sys/mman.h> /* numbers only */
@@ -184,12 +188,12 @@ static size_t add_mmap_sites(struct loader *l, const struct host_entries *entrie
                              size_t *sites)
 {
     uintptr_t at[MMAP_SITES];
-    size_t code = l->host.musl ? host_mmap_musl(&l->host, at) : MMAP_SITE_CODE, n = 0;
+    size_t code = l->host->musl ? host_mmap_musl(l->host, at) : MMAP_SITE_CODE, n = 0;
 
-    *sites = l->host.musl ? code != 0 : host_mmap_sites(&l->host, at);
+    *sites = l->host->musl ? code != 0 : host_mmap_sites(l->host, at);
     for (size_t i = 0; i < *sites; i++) {
         uintptr_t to = code == MMAP_MUSL_SIZE ? entries->mmap_musl : entries->mmap + MMAP_SITE_SIZE * i;
-        int made = make_jump(&l->host, patch + n, at[i], to, 1 + i);
+        int made = make_jump(l->host, patch + n, at[i], to, 1 + i);
 
         if (made < 0) { /* some libraries would be placed and others not: place none */
             *sites = n = 0;
@@ -199,9 +203,9 @@ static size_t add_mmap_sites(struct loader *l, const struct host_entries *entrie
         l->mmap_return[i] = at[i] + code;
     }
     if (!n) {
-        l->arena.end = 0;
+        l->arena->end = 0;
         rimf_log(&l->log, MVLD_LOG_WARNING,
-                 "placement: as-is: %s has no mmap call of the known form", l->host.path);
+                 "placement: as-is: %s has no mmap call of the known form", l->host->path);
     }
     return n;
 }
@@ -215,8 +219,8 @@ size_t text_questions(struct loader *l, const struct question *questions, size_t
     *put = 0;
     for (size_t i = 0; i < n && i < CPUID_SITES; i++) {
         const uintptr_t end =
-            l->cpuid.earlier || questions[i].again ? host_question_end(&l->host, questions, i) : 0;
-        int made = end ? make_jump(&l->host, patch + patches, l->host.bias + questions[i].at,
+            l->cpuid->earlier || questions[i].again ? host_question_end(l->host, questions, i) : 0;
+        int made = end ? make_jump(l->host, patch + patches, l->host->bias + questions[i].at,
                                    (uintptr_t)loader_cpuid_stubs + CPUID_STUB_SIZE * i,
                                    TEXT_PATCHES + *put)
                        : -ENOENT;
@@ -243,22 +247,22 @@ static size_t add_jumps(struct loader *l, const struct host_entries *entries, co
 int host_hook(struct loader *l, const struct host_entries *entries)
 {
     struct text_patch few[2 * TEXT_PATCHES], *patch = NULL;
-    const Elf64_Sym *state = host_symbol(&l->host, "_dl_debug_state");
-    const Elf64_Sym *debug = host_symbol(&l->host, l->host.musl ? "_dl_debug_addr" : "_r_debug");
-    uintptr_t place = state ? hook_place(&l->host, state) : 0;
+    const Elf64_Sym *state = host_symbol(l->host, "_dl_debug_state");
+    const Elf64_Sym *debug = host_symbol(l->host, l->host->musl ? "_dl_debug_addr" : "_r_debug");
+    uintptr_t place = state ? hook_place(l->host, state) : 0;
     const char *how;
     const struct question *questions;
     size_t n_questions, mmaps = 0, put = 0;
     int n, err;
 
     if (!place || !debug) {
-        rimf_log(&l->log, MVLD_LOG_WARNING, "not hooked: %s has no %s", l->host.path,
+        rimf_log(&l->log, MVLD_LOG_WARNING, "not hooked: %s has no %s", l->host->path,
                  !state   ? "_dl_debug_state"
                  : !debug ? "_r_debug"
                           : "_dl_debug_state of the known form");
         return -ENOTSUP;
     }
-    n_questions = host_questions(&l->host, &questions);
+    n_questions = host_questions(l->host, &questions);
     if (n_questions) {
         cpuid_find(l);
         patch = rimf_heap_alloc(&l->heap,
@@ -266,14 +270,14 @@ int host_hook(struct loader *l, const struct host_entries *entries)
     }
     n_questions = patch ? n_questions : 0;
     patch = patch ? patch : few;
-    n = make_jump(&l->host, patch, place, entries->hook, 0);
+    n = make_jump(l->host, patch, place, entries->hook, 0);
     if (n < 0) {
         rimf_log(&l->log, MVLD_LOG_WARNING, "not hooked: the host loader lies too far away");
         rimf_heap_release(&l->heap, patch == few ? NULL : patch);
         return n;
     }
     n += (int)add_jumps(l, entries, questions, n_questions, patch + n, &mmaps, &put);
-    err = text_write(l->sys, &l->host, patch, (size_t)n, &how);
+    err = text_write(l->sys, l->host, patch, (size_t)n, &how);
     rimf_heap_release(&l->heap, patch == few ? NULL : patch);
     if (err == -ENOTRECOVERABLE)
         say_and_exit(l->sys, "mvld: the kernel does not let the host loader's code be mapped\n");
@@ -282,11 +286,11 @@ int host_hook(struct loader *l, const struct host_entries *entries)
                  "not hooked: the host loader's code may not be written (error %d)", -err);
         return err;
     }
-    if (l->host.musl)
-        l->debug_musl = (void *)(l->host.bias + debug->st_value);
+    if (l->host->musl)
+        l->debug_musl = (void *)(l->host->bias + debug->st_value);
     else
-        l->debug = (void *)(l->host.bias + debug->st_value);
+        l->debug = (void *)(l->host->bias + debug->st_value);
     rimf_log(&l->log, MVLD_LOG_FILES, "hooked: %s at %lx, %zu mmap calls, %zu of cpuid, by %s",
-             l->host.path, (unsigned long)place, mmaps, put, how);
+             l->host->path, (unsigned long)place, mmaps, put, how);
     return 0;
 }

@@ -22,14 +22,6 @@ static size_t place_of(const struct pipeline *p, const char *name)
     return i;
 }
 
-int pipeline_has(const void *pipeline, const char *pass)
-{
-    const struct pipeline *p = pipeline;
-    size_t i = place_of(p, pass);
-
-    return i < p->n && p->passes[i].status != PASS_IDLE;
-}
-
 static int check_pass(const struct pipeline *p, size_t i, const struct why *why)
 {
     const struct mvld_pass *pass = p->passes[i].pass;

@@ -342,6 +342,11 @@ uint32_t pipeline_flags(const struct pipeline *p)
     return flags;
 }
 
+int pipeline_has(const void *pipeline, uint32_t flag)
+{
+    return (pipeline_flags(pipeline) & flag) != 0;
+}
+
 size_t pipeline_count(const struct pipeline *p)
 {
     return p->n;

@@ -57,14 +57,14 @@ void pipeline_relocate(struct pipeline *, struct mvld_image *,
 
 /* The MVLD_PASS_* flags of all passes, or-ed. */
 uint32_t pipeline_flags(const struct pipeline *);
+/* Returns 1 if a pass of the struct pipeline has the flag and is not idle. */
+int pipeline_has(const void *pipeline, uint32_t flag);
 /* Snapshots: the number of first passes whose work one may hold; the fingerprint of their plan; and that
  * they need not run, because it was applied or for a reason. */
 size_t pipeline_in_snapshot(const struct pipeline *);
 uint64_t pipeline_fingerprint(const struct pipeline *, size_t n);
 void pipeline_applied(struct pipeline *, struct mvld_image *, size_t n);
 void pipeline_leave(struct pipeline *, size_t n, const char *why);
-/* Returns 1 if a pass of that name is in the struct pipeline and not idle. */
-int pipeline_has(const void *pipeline, const char *pass);
 size_t pipeline_count(const struct pipeline *);
 /* What a snapshot records of the first n passes, for starts from it; called before they run and read files. */
 void pipeline_makers(const struct pipeline *, size_t n, struct rimf_start *);

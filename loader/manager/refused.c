@@ -5,6 +5,8 @@
  */
 #include "loader/loader.h"
 
+#include "loader/manager/refused.h"
+#include "loader/process/process.h"
 #include "loader/manager/pipeline.h"
 
 #include <errno.h>  /* numbers only */
@@ -23,7 +25,7 @@ void say_line(struct loader *l, const char *line, size_t n)
 
     if (rimf_log_enabled(&l->log, MVLD_LOG_WARNING))
         return; /* it is in the log of MVLD_DEBUG */
-    if (l->started && !l->filtered.starting && (SYS3(l->sys, SYS_fstat, 2, &status, 0) || (status.st_mode & S_IFMT) == S_IFREG))
+    if (l->started && !l->filtered->starting && (SYS3(l->sys, SYS_fstat, 2, &status, 0) || (status.st_mode & S_IFMT) == S_IFREG))
         return;
     for (size_t i = 0; i < RIMF_COUNT(signals); i++)
         SYS6(l->sys, SYS_rt_sigaction, signals[i], &ignore, before[i], sizeof(uint64_t), 0, 0);
@@ -61,5 +63,4 @@ void program_complete(struct loader *l)
 
     if (error && error != -EIO && error != -ENOMEM)
         say_refused(l);
-    l->files.wanted = (pipeline_flags(l->pipeline) & MVLD_PASS_ANALYSIS) != 0;
 }

@@ -23,6 +23,9 @@
  */
 #include "loader/loader.h"
 
+#include "loader/place/place.h"
+#include "loader/process/block.h"
+
 #define GAPS 128u /* 0 to 127 pages */
 
 /* The kernel writes the program's path to the stack first, at its very top. */
@@ -30,7 +33,7 @@
 
 int place_is_random(const struct loader *l)
 {
-    const char *first = l->block.execfn ? (const char *)l->block.execfn->a_un.a_val : NULL;
+    const char *first = l->block->execfn ? (const char *)l->block->execfn->a_un.a_val : NULL;
 
     return !first || (uintptr_t)first + rimf_strlen(first) + 1 != STACK_TOP - sizeof(uint64_t);
 }

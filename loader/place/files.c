@@ -9,6 +9,8 @@
  */
 #include "loader/loader.h"
 
+#include "loader/place/place.h"
+#include "loader/process/block.h"
 #include "rimf/base/cache.h"
 #include "loader/manager/pipeline.h"
 
@@ -16,7 +18,7 @@
 
 static struct mapped_file *room_for_one(struct loader *l)
 {
-    struct files *files = &l->files;
+    struct files *files = l->files;
 
     if (files->n == files->room) {
         struct mapped_file *more =
@@ -48,11 +50,11 @@ static void note(struct loader *l, uintptr_t start, size_t length, const struct 
 {
     struct mapped_file *file;
 
-    forget_covered(&l->files, start, start + length);
+    forget_covered(l->files, start, start + length);
     file = room_for_one(l);
     if (!file) { /* better no note than an outdated one */
-        l->files.wanted = 0;
-        l->files.n = 0;
+        l->files->wanted = 0;
+        l->files->n = 0;
         return;
     }
     *file = (struct mapped_file){.start = start, .end = start + length, .known = !failed};
@@ -65,19 +67,19 @@ void files_note(struct loader *l, uintptr_t start, size_t length, int fd)
 {
     struct stat st;
 
-    if (l->files.wanted)
+    if (l->files->wanted)
         note(l, start, length, &st, SYS3(l->sys, SYS_fstat, fd, &st, 0));
 }
 
 /* The kernel mapped the executable, and PT_PHDR says where. */
 static void note_executable(struct loader *l)
 {
-    const Elf64_Phdr *ph = (const Elf64_Phdr *)l->block.phdr->a_un.a_val;
+    const Elf64_Phdr *ph = (const Elf64_Phdr *)l->block->phdr->a_un.a_val;
     uintptr_t start = 0, end = 0, bias = 0;
     struct stat st;
     int located = 0;
 
-    for (size_t i = 0; i < l->block.phnum->a_un.a_val; i++) {
+    for (size_t i = 0; i < l->block->phnum->a_un.a_val; i++) {
         if (ph[i].p_type == PT_PHDR) {
             bias = (uintptr_t)ph - ph[i].p_vaddr;
             located = 1;
@@ -92,20 +94,25 @@ static void note_executable(struct loader *l)
              SYS6(l->sys, SYS_newfstatat, AT_FDCWD, "/proc/self/exe", &st, 0, 0, 0));
 }
 
+void files_want(struct loader *l)
+{
+    l->files->wanted = (pipeline_flags(l->pipeline) & MVLD_PASS_ANALYSIS) != 0;
+}
+
 /* Called before anything is mapped. */
 void files_start(struct loader *l)
 {
-    l->files.wanted = (pipeline_flags(l->pipeline) & MVLD_PASS_ANALYSIS) != 0;
-    l->files.segmented = l->direct; /* if the executable is at a fixed address */
-    if (l->files.wanted && !l->direct && l->block.phdr && l->block.phnum)
+    files_want(l);
+    l->files->segmented = l->direct; /* if the executable is at a fixed address */
+    if (l->files->wanted && !l->direct && l->block->phdr && l->block->phnum)
         note_executable(l);
 }
 
 /* The identity of the file that was mapped at `address`, or NULL.  The newest mapping is valid. */
 const struct file_id *files_identity(const struct loader *l, uintptr_t address)
 {
-    for (size_t i = l->files.n; i-- > 0;) {
-        const struct mapped_file *file = &l->files.at[i];
+    for (size_t i = l->files->n; i-- > 0;) {
+        const struct mapped_file *file = &l->files->at[i];
 
         if (address >= file->start && address < file->end)
             return file->known ? &file->identity : NULL;

@@ -19,6 +19,8 @@
  */
 #include "loader/loader.h"
 
+#include "loader/place/place.h"
+#include "loader/process/block.h"
 #include "rimf/image/image.h"
 #include "loader/manager/pipeline.h"
 
@@ -81,20 +83,20 @@ static uintptr_t executable_end(const struct block *block)
  * quarters, with half as many addresses each (SECURITY.md). */
 void place_near_low(struct loader *l, int spacious)
 {
-    uintptr_t end = executable_end(&l->block);
+    uintptr_t end = executable_end(l->block);
     uintptr_t heap = (uintptr_t)SYS3(l->sys, SYS_brk, 0, 0, 0), drawn;
     size_t room = spacious ? ROOM + SPACIOUS : ROOM;
 
-    l->arena.spacious = spacious;
+    l->arena->spacious = spacious;
     if (heap > end + room && heap < LOW_END) {
-        l->arena.start = end + MIB;
-        l->arena.end = rimf_page_down(heap - MIB);
-        l->arena.slack = SLACK_LOW;
+        l->arena->start = end + MIB;
+        l->arena->end = rimf_page_down(heap - MIB);
+        l->arena->slack = SLACK_LOW;
     } else if (end < 1024 * MIB && heap < 1024 * MIB &&
                draw(l, (1024 * MIB - room) / RIMF_PAGE, &drawn)) {
-        l->arena.start = 1024 * MIB;
-        l->arena.end = LOW_END - 16 * MIB - drawn;
-        l->arena.slack = SLACK_LOW;
+        l->arena->start = 1024 * MIB;
+        l->arena->end = LOW_END - 16 * MIB - drawn;
+        l->arena->slack = SLACK_LOW;
     }
 }
 
@@ -103,12 +105,12 @@ void place_near_low(struct loader *l, int spacious)
  * the distance between them would vary. */
 static void on_huge_page(struct loader *l)
 {
-    uintptr_t end = l->arena.end & -(2 * MIB);
+    uintptr_t end = l->arena->end & -(2 * MIB);
 
-    if (l->direct || l->arena.end <= LOW_END) {
-        l->arena.end = end;
-        l->arena.grain = 2 * MIB;
-    } else if (l->arena.end != end) {
+    if (l->direct || l->arena->end <= LOW_END) {
+        l->arena->end = end;
+        l->arena->grain = 2 * MIB;
+    } else if (l->arena->end != end) {
         rimf_log(&l->log, MVLD_LOG_FILES,
                  "placement: the executable is not linked for 2 MiB (-z max-page-size=0x200000)");
     }
@@ -121,10 +123,10 @@ static uintptr_t grain_of(const struct loader *l)
 
     if (l->direct)
         grain = 2 * MIB;
-    else if (l->arena.end > LOW_END)
-        grain = alignment((const Elf64_Phdr *)l->block.phdr->a_un.a_val,
-                          l->block.phnum->a_un.a_val);
-    return l->arena.end % grain ? RIMF_PAGE : grain;
+    else if (l->arena->end > LOW_END)
+        grain = alignment((const Elf64_Phdr *)l->block->phdr->a_un.a_val,
+                          l->block->phnum->a_un.a_val);
+    return l->arena->end % grain ? RIMF_PAGE : grain;
 }
 
 /* A free range that the kernel, which goes downwards, does not soon reach.  If address space is
@@ -133,16 +135,16 @@ static void near_direct(struct loader *l)
 {
     static const size_t above[] = {ABOVE_DIRECT, BESIDE_PIE};
 
-    for (size_t i = 0; i < sizeof above / sizeof *above && !l->arena.end; i++) {
+    for (size_t i = 0; i < sizeof above / sizeof *above && !l->arena->end; i++) {
         long at = sys_mmap(l->sys, 0, ARENA + above[i], PROT_NONE,
                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
         if (sys_failed(at))
             continue;
         sys_munmap(l->sys, (uintptr_t)at, ARENA + above[i]);
-        l->arena.start = (uintptr_t)at;
-        l->arena.end = (uintptr_t)at + ARENA;
-        l->arena.slack = SLACK;
+        l->arena->start = (uintptr_t)at;
+        l->arena->end = (uintptr_t)at + ARENA;
+        l->arena->slack = SLACK;
     }
 }
 
@@ -152,7 +154,7 @@ void place_plan(struct loader *l)
     const char *wanted = l->pipeline ? pipeline_setting(l->pipeline, "placement") : "as-is";
 
     /* `near` costs randomness (SECURITY.md); with raised rights only root may choose it. */
-    if (!wanted && l->block.secure)
+    if (!wanted && l->block->secure)
         wanted = "as-is";
     if (wanted && !rimf_streq(wanted, "near") && !rimf_streq(wanted, "huge")) {
         if (!rimf_streq(wanted, "as-is"))
@@ -162,25 +164,25 @@ void place_plan(struct loader *l)
     }
     if (l->direct) {
         near_direct(l);
-    } else if (l->block.phdr && l->block.phnum) {
-        uintptr_t executable = rimf_page_down(l->block.phdr->a_un.a_val);
+    } else if (l->block->phdr && l->block->phnum) {
+        uintptr_t executable = rimf_page_down(l->block->phdr->a_un.a_val);
 
         if (executable >= LOW_END + ARENA) {
-            l->arena.end = executable - BESIDE_PIE;
-            l->arena.start = l->arena.end - ARENA;
-            l->arena.slack = SLACK;
+            l->arena->end = executable - BESIDE_PIE;
+            l->arena->start = l->arena->end - ARENA;
+            l->arena->slack = SLACK;
         } else if (executable < LOW_END) {
             place_near_low(l, (pipeline_flags(l->pipeline) & MVLD_PASS_MOVES) != 0);
         }
     }
-    if (l->arena.end)
-        l->arena.grain = grain_of(l);
-    if (l->arena.end && wanted && rimf_streq(wanted, "huge"))
+    if (l->arena->end)
+        l->arena->grain = grain_of(l);
+    if (l->arena->end && wanted && rimf_streq(wanted, "huge"))
         on_huge_page(l);
-    place_loosen(&l->arena);
-    if (l->arena.end)
+    place_loosen(l->arena);
+    if (l->arena->end)
         rimf_log(&l->log, MVLD_LOG_FILES, "placement: near, %lx-%lx",
-                 (unsigned long)l->arena.start, (unsigned long)l->arena.end);
+                 (unsigned long)l->arena->start, (unsigned long)l->arena->end);
     else
         rimf_log(&l->log, MVLD_LOG_WARNING, "placement: as-is: no room near the executable");
 }
@@ -189,9 +191,9 @@ void place_plan(struct loader *l)
  * known, and without one that takes much space there are more addresses to draw from. */
 void place_finish(struct loader *l)
 {
-    if (!l->arena.spacious || pipeline_flags(l->pipeline) & MVLD_PASS_MOVES)
+    if (!l->arena->spacious || pipeline_flags(l->pipeline) & MVLD_PASS_MOVES)
         return;
-    l->arena = (struct arena){0};
+    *l->arena = (struct arena){0};
     place_plan(l);
 }
 
@@ -200,7 +202,7 @@ static int varies(const struct loader *l, const struct mvld_object *object)
 {
     uint64_t aligned = object->phdr ? alignment(object->phdr, object->phnum) : 0;
 
-    return aligned > l->arena.grain && object->bias % aligned == 0;
+    return aligned > l->arena->grain && object->bias % aligned == 0;
 }
 
 void place_set_unplaced(const struct loader *l)
@@ -216,7 +218,7 @@ void place_set_unplaced(const struct loader *l)
 long place_map(struct loader *l, const struct mmap_call *c, uintptr_t first)
 {
     for (int i = 0; i < TRIES; i++) {
-        uintptr_t wanted = first ? first : place_take(&l->arena, c->length);
+        uintptr_t wanted = first ? first : place_take(l->arena, c->length);
         long at = wanted ? sys_mmap(l->sys, wanted, c->length, (int)c->prot,
                                     (int)c->flags | MAP_FIXED_NOREPLACE, (int)c->fd, c->offset)
                          : -ENOMEM;

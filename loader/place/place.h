@@ -65,6 +65,7 @@ struct files {
 };
 
 void files_start(struct loader *);
+void files_want(struct loader *); /* the pipeline has changed */
 void files_note(struct loader *, uintptr_t start, size_t length, int fd);
 const struct file_id *files_identity(const struct loader *, uintptr_t address);
 

@@ -5,6 +5,8 @@
  */
 #include "loader/loader.h"
 
+#include "loader/process/process.h"
+
 /* The sentence for a variable of the host loader that lets an auditor see calls in the PLT, or
  * changes how slots are bound; or NULL. */
 const char *auditor_of(const char *setting)
@@ -46,6 +48,6 @@ static int under_valgrind(void)
 /* Called before any decision that an auditor would miss. */
 void auditor_look(struct loader *l)
 {
-    if (!l->knobs.watcher && under_valgrind())
-        l->knobs.watcher = "valgrind forgets the names of code that is changed";
+    if (!l->knobs->watcher && under_valgrind())
+        l->knobs->watcher = "valgrind forgets the names of code that is changed";
 }

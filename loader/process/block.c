@@ -15,7 +15,9 @@
  * auxv.  If the user has an LD_PRELOAD, ours (which begins with the user's) replaces it and nothing
  * moves.  The strings that /proc/self/environ shows are not changed.
  */
-#include "loader/loader.h"
+#include "loader/process/block.h"
+
+#include "rimf/base/base.h"
 
 void block_read(struct block *block, uintptr_t *sp)
 {

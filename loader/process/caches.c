@@ -5,6 +5,8 @@
  */
 #include "loader/loader.h"
 
+#include "loader/process/block.h"
+#include "loader/process/process.h"
 #include "rimf/base/cache.h"
 #include "rimf/analysis/analysis.h"
 #include "rimf/base/trusted.h"
@@ -22,7 +24,7 @@ static const char *variable(const struct loader *l, const char *name)
     const char *value = NULL, *rest;
     struct block now;
 
-    block_read(&now, l->block.sp);
+    block_read(&now, l->block->sp);
     for (char **e = now.envp; *e; e++)
         if ((rest = rimf_after(*e, name)))
             value = rest;
@@ -32,13 +34,13 @@ static const char *variable(const struct loader *l, const char *name)
 /* The user whose files are trusted besides root's: the user who started the program. */
 uint32_t caches_user(const struct loader *l)
 {
-    return l->block.secure ? 0 : l->block.user;
+    return l->block->secure ? 0 : l->block->user;
 }
 
 /* Returns 1 if this process writes to the user's folder, 0 if to root's. */
 int caches_own(const struct loader *l)
 {
-    return cache_is_own(caches_user(l), l->block.secure ? NULL : variable(l, "XDG_CACHE_HOME="));
+    return cache_is_own(caches_user(l), l->block->secure ? NULL : variable(l, "XDG_CACHE_HOME="));
 }
 
 /* 0 or -ENOENT: nobody else can change the path. */
@@ -66,13 +68,13 @@ int caches_steered(struct loader *l, const char *path)
 
     if (around >= sizeof above)
         return 1;
-    if (!l->caches.asked) {
+    if (!l->caches->asked) {
         memcpy(above, path, around);
         above[around] = '\0';
         error = look(l, above, user);
-        l->caches = (struct caches){.asked = 1, .steered = error && error != -ENOENT};
+        *l->caches = (struct caches){.asked = 1, .steered = error && error != -ENOENT};
     }
-    if (l->caches.steered)
+    if (l->caches->steered)
         return 1;
     error = SYS6(l->sys, SYS_newfstatat, AT_FDCWD, path, &st, AT_SYMLINK_NOFOLLOW, 0, 0);
     if (error == -ENOENT || (!error && !S_ISLNK(st.st_mode) && (st.st_uid == 0 || st.st_uid == user) &&
@@ -84,7 +86,7 @@ int caches_steered(struct loader *l, const char *path)
 
 size_t caches_name(const struct loader *l, const char *what, char *to, size_t size)
 {
-    return l->block.secure
+    return l->block->secure
                ? 0
                : cache_user_folder(to, size, variable(l, "XDG_CACHE_HOME="), variable(l, "HOME="), what);
 }

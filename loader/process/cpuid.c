@@ -23,6 +23,7 @@
  */
 #include "loader/loader.h"
 
+#include "loader/process/process.h"
 #include "rimf/base/cache.h"
 
 #include <errno.h> /* numbers only */
@@ -38,7 +39,7 @@ static int is_asked_again(uint32_t leaf)
 
 void loader_cpuid(struct loader *l, struct cpuid_call *call)
 {
-    struct cpu_answers *known = &l->cpuid;
+    struct cpu_answers *known = l->cpuid;
     struct cpu_answer asked = {.leaf = (uint32_t)call->rax, .subleaf = (uint32_t)call->rcx};
     const struct cpu_answer *answer =
         cpu_answer_find(known->earlier, known->n_earlier, asked.leaf, asked.subleaf);
@@ -78,7 +79,7 @@ static void ask_known(const struct cpu *cpu, struct cpu_answer *a)
 
 uint64_t cpuid_identity(const struct loader *l)
 {
-    const struct known known = {{ask_known, cpu_at_hand.xcr0}, &l->cpuid};
+    const struct known known = {{ask_known, cpu_at_hand.xcr0}, l->cpuid};
 
     return cpu_identity(&known.cpu);
 }
@@ -111,7 +112,7 @@ static long read_record(const struct loader *l, const char *path, uint32_t user,
 /* Returns 1 if there is one, whether it fits or not. */
 static int take_record(struct loader *l, const char *path, uint32_t user)
 {
-    struct cpu_answers *known = &l->cpuid;
+    struct cpu_answers *known = l->cpuid;
     struct cpu_record *record = rimf_heap_alloc(&l->heap, sizeof *record);
     const char *why = "out of memory";
     long size = record ? read_record(l, path, user, record, &why) : -ENOMEM;
@@ -140,19 +141,19 @@ static int take_users(struct loader *l)
 static int take_beside(struct loader *l, const char *snapshot)
 {
     char path[FILE_MAX];
-    int there = beside(snapshot, path) && take_record(l, path, l->snapshot.file.user);
+    int there = beside(snapshot, path) && take_record(l, path, l->cpuid->user);
 
-    l->cpuid.outdated = there && !l->cpuid.earlier;
+    l->cpuid->outdated = there && !l->cpuid->earlier;
     return there;
 }
 
 void cpuid_find(struct loader *l)
 {
-    const char *snapshot = l->snapshot.folder;
+    const char *snapshot = l->cpuid->snapshot;
 
     if (!l->pipeline || (snapshot && take_beside(l, snapshot)))
         return;
-    if ((snapshot && !l->snapshot.is_users) || take_record(l, CPU_SYSTEM_FILE, 0))
+    if ((snapshot && !l->cpuid->is_users) || take_record(l, CPU_SYSTEM_FILE, 0))
         return;
     if (!snapshot)
         take_users(l);
@@ -214,7 +215,7 @@ void cpuid_renew(struct loader *l, const char *snapshot, uint32_t user)
     const char *why;
     long lock;
 
-    if (!l->cpuid.outdated || l->filtered.on || !beside(snapshot, path) || caches_young(l, path))
+    if (!l->cpuid->outdated || l->filtered->on || !beside(snapshot, path) || caches_young(l, path))
         return;
     lock = caches_lock(l, snapshot, user, 0, &why);
     if (sys_failed(lock))

@@ -22,6 +22,7 @@
  */
 #include "loader/loader.h"
 
+#include "loader/process/process.h"
 #include "rimf/image/image.h"
 #include "rimf/base/status.h"
 
@@ -117,16 +118,16 @@ static int is_answered(const struct loader *l)
 /* Without /proc a filter is unknown; the program's own sandbox may be the reason. */
 static void look(struct loader *l)
 {
-    struct filtered *filtered = &l->filtered;
+    struct filtered *filtered = l->filtered;
     struct status status;
 
     filtered->untraced = 0;
     if (status_read(l->sys, &status)) {
-        filtered->on |= !filtered->starting && !l->knobs.snapshot;
+        filtered->on |= !filtered->starting && !l->knobs->snapshot;
         return;
     }
     filtered->untraced = !status.traced;
-    if (!status.filtered || filtered->on || l->knobs.snapshot)
+    if (!status.filtered || filtered->on || l->knobs->snapshot)
         return;
     filtered->on = 1;
     rimf_log(&l->log, MVLD_LOG_FILES, "a filter of system calls is in force: unasked, none are "
@@ -135,16 +136,16 @@ static void look(struct loader *l)
 
 void filtered_start(struct loader *l)
 {
-    l->filtered = (struct filtered){.sys = {call}, .kernel = l->sys, .starting = 1};
+    *l->filtered = (struct filtered){.sys = {call}, .kernel = l->sys, .starting = 1};
     look(l);
-    l->sys = &l->filtered.sys;
+    l->sys = &l->filtered->sys;
 }
 
 void filtered_end(struct loader *l)
 {
-    if (l->filtered.kernel)
-        l->sys = l->filtered.kernel;
-    l->filtered = (struct filtered){.on = 0};
+    if (l->filtered->kernel)
+        l->sys = l->filtered->kernel;
+    *l->filtered = (struct filtered){.on = 0};
 }
 
 void filtered_enter(struct loader *l, int new)
@@ -152,15 +153,15 @@ void filtered_enter(struct loader *l, int new)
     if (!l->pipeline || !new)
         return;
     look(l);
-    l->filtered.answered = l->filtered.on && is_answered(l);
-    rimf_image_set_untraced(l->image, l->filtered.untraced);
-    rimf_image_set_filtered(l->image, l->filtered.on);
-    __atomic_store_n(&l->filtered.event, own_thread(), __ATOMIC_RELAXED);
+    l->filtered->answered = l->filtered->on && is_answered(l);
+    rimf_image_set_untraced(l->image, l->filtered->untraced);
+    rimf_image_set_filtered(l->image, l->filtered->on);
+    __atomic_store_n(&l->filtered->event, own_thread(), __ATOMIC_RELAXED);
 }
 
 void filtered_leave(struct loader *l)
 {
     rimf_image_set_untraced(l->image, 0);
-    l->filtered.starting = 0;
-    __atomic_store_n(&l->filtered.event, 0, __ATOMIC_RELAXED);
+    l->filtered->starting = 0;
+    __atomic_store_n(&l->filtered->event, 0, __ATOMIC_RELAXED);
 }

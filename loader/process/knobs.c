@@ -14,6 +14,9 @@
  */
 #include "loader/loader.h"
 
+#include "loader/process/block.h"
+#include "loader/process/process.h"
+
 #include <errno.h> /* numbers only */
 #include <fcntl.h> /* numbers only */
 
@@ -147,17 +150,17 @@ static void open_log(struct loader *l, const char *output)
  * (setproctitle). */
 static void keep_host(struct loader *l)
 {
-    const char *path = l->knobs.host;
+    const char *path = l->knobs->host;
 
-    l->knobs.host = path && *path ? rimf_heap_copy(&l->heap, path) : NULL;
+    l->knobs->host = path && *path ? rimf_heap_copy(&l->heap, path) : NULL;
 }
 
 void knobs_read(struct loader *l)
 {
     const char *debug = NULL, *output = NULL, *rest, *watcher = NULL;
-    struct knobs *knobs = &l->knobs;
+    struct knobs *knobs = l->knobs;
 
-    for (char **e = l->block.envp; *e; e++) {
+    for (char **e = l->block->envp; *e; e++) {
         const char *s = *e;
 
         if (s[0] == 'L' && s[1] == 'D' && s[2] == '_') {
@@ -187,15 +190,15 @@ void knobs_read(struct loader *l)
             }
         }
     }
-    if (l->block.secure) {
-        block_scrub(&l->block, "MVLD");
+    if (l->block->secure) {
+        block_scrub(l->block, "MVLD");
         memset(knobs, 0, sizeof *knobs);
         knobs->watcher = watcher;
         return;
     }
     knobs->watcher = watcher;
     if (knobs->snapshot == SNAPSHOT_RUN) /* its children do not learn */
-        block_scrub(&l->block, "MVLD_SNAPSHOT");
+        block_scrub(l->block, "MVLD_SNAPSHOT");
     keep_host(l);
     if (knobs->off || !debug)
         return;

@@ -4,6 +4,8 @@
  */
 #include "loader/loader.h"
 
+#include "loader/process/process.h"
+
 #include <sys/resource.h> /* numbers only */
 
 /* 0: no program can start with such a limit. */

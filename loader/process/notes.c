@@ -2,7 +2,7 @@
  *
  * loader/process/notes.c: reads the build-id from unchecked notes.
  */
-#include "loader/loader.h"
+#include "loader/process/process.h"
 
 void find_build_id(const char *notes, uint64_t size, struct identity *out)
 {

@@ -11,6 +11,9 @@
  */
 #include "loader/loader.h"
 
+#include "loader/process/block.h"
+#include "loader/process/process.h"
+
 #include <errno.h>    /* numbers only */
 #include <fcntl.h>    /* numbers only */
 #include <sys/mman.h> /* numbers only */
@@ -38,7 +41,7 @@ static uintptr_t hexadecimal(const char **p)
  * the program's bytes in memory. */
 int path_is_programs(struct loader *l, const char *path)
 {
-    const char *header = (const char *)l->block.phdr->a_un.a_val - sizeof(Elf64_Ehdr);
+    const char *header = (const char *)l->block->phdr->a_un.a_val - sizeof(Elf64_Ehdr);
     Elf64_Ehdr first;
     long fd, n;
 
@@ -129,10 +132,10 @@ char *path_of_program(struct loader *l)
     char path[SHORT];
     long n = 0;
 
-    if (l->filtered.untraced && !l->filtered.on)
+    if (l->filtered->untraced && !l->filtered->on)
         n = SYS6(l->sys, SYS_readlinkat, AT_FDCWD, "/proc/self/exe", path, sizeof path, 0, 0);
     if (n <= 0 || n == (long)sizeof path || *path != '/')
-        return path_mapped_at(l, l->block.entry->a_un.a_val);
+        return path_mapped_at(l, l->block->entry->a_un.a_val);
     path[n] = '\0';
     return rimf_heap_copy(&l->heap, path);
 }

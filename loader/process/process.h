@@ -5,6 +5,7 @@
 #ifndef LOADER_PROCESS_H
 #define LOADER_PROCESS_H
 
+#include "rimf/base/base.h"
 #include "rimf/base/cpu.h"
 #include "rimf/base/sys.h"
 
@@ -66,6 +67,9 @@ void filtered_leave(struct loader *);
 /* ---- cpuid.c ----------------------------------------------------------------------------- */
 
 struct cpu_answers {
+    const char *snapshot; /* for cpuid_find: the folder of this process's snapshot, or NULL; */
+    uint32_t user;        /* the owner of its files; */
+    int is_users;         /* 1: it is in the user's cache */
     const struct cpu_answer *earlier; /* of a record that fits, with the answers that checked this;
                                        * or NULL */
     size_t n_earlier;

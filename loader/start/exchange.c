@@ -5,7 +5,7 @@
  * This runs where the stub has mapped our first segment.  We are not relocated, and the stack is our only
  * memory: nothing here or below may use any other.
  */
-#include "loader/loader.h"
+#include "loader/host/host.h"
 #include "loader/start/exchange.h"
 
 #include <sys/mman.h> /* numbers only */

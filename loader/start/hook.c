@@ -20,6 +20,10 @@
  */
 #include "loader/loader.h"
 
+#include "loader/host/host.h"
+#include "loader/process/block.h"
+#include "loader/start/start.h"
+#include "loader/store/store.h"
 #include "rimf/image/image.h"
 
 /* A debugger that started the program takes us for the loader: it looks for these two names in the file of
@@ -45,10 +49,10 @@ static int in_writable(const struct host *host, const void *p, size_t size)
 static void fix_name(struct loader *l)
 {
     for (struct link_map *map = l->debug->r_map; map; map = map->l_next) {
-        if (map->l_addr != l->host.bias || !in_writable(&l->host, map, sizeof *map))
+        if (map->l_addr != l->host->bias || !in_writable(l->host, map, sizeof *map))
             continue;
-        if (!rimf_streq(map->l_name, l->host.path))
-            map->l_name = (char *)l->host.path;
+        if (!rimf_streq(map->l_name, l->host->path))
+            map->l_name = (char *)l->host->path;
         return;
     }
 }
@@ -73,7 +77,7 @@ static int is_relocated(const struct loader *l, const struct link_map *map)
         return -1;
     if (rela && rela_size >= sizeof(Elf64_Rela)) {
         /* glibc has added l_addr in place, musl has not; a snapshot's tables may be anywhere */
-        int is_linked = rela < bias && !manifest_tables_of(&l->snapshot.file, bias);
+        int is_linked = rela < bias && !manifest_tables_of(&l->snapshot->file, bias);
         const Elf64_Rela *r = (const void *)(is_linked ? rela + bias : rela);
 
         if (ELF64_R_TYPE(r->r_info) == R_X86_64_RELATIVE)
@@ -95,7 +99,7 @@ static int is_complete(const struct loader *l)
     size_t others = 0;
 
     for (const struct link_map *map = main; map; map = map->l_next) {
-        if (map->l_addr == l->host.bias || (l->vdso_bias && map->l_addr == l->vdso_bias))
+        if (map->l_addr == l->host->bias || (l->vdso_bias && map->l_addr == l->vdso_bias))
             continue;
         if (!is_relocated(l, map))
             return 0;
@@ -111,7 +115,7 @@ static void first_event(struct loader *l)
 {
     l->started = 1;
     stage_time(l, STAGE_HOOK);
-    if (l->injection.ours && !block_restore(&l->block, &l->injection))
+    if (l->injection->ours && !block_restore(l->block, l->injection))
         rimf_log(&l->log, MVLD_LOG_WARNING, "LD_PRELOAD: our entry is not in the environment");
     fix_name(l);
     objects_start(l);

@@ -26,6 +26,8 @@
  */
 #include "loader/loader.h"
 
+#include "loader/start/start.h"
+
 #include <errno.h>    /* numbers only */
 #include <fcntl.h>    /* numbers only */
 #include <sys/mman.h> /* numbers only */
@@ -126,7 +128,7 @@ static struct init_chunk *add_chunk(struct loader *l)
 
     if (!chunk)
         return NULL;
-    for (end = &l->init.chunks; *end; end = &(*end)->next)
+    for (end = &l->init->chunks; *end; end = &(*end)->next)
         chunk->first += INIT_CHUNK;
     chunk->thunks = chunk->first ? make_thunks(l, chunk->first) : (uintptr_t)loader_init_thunks;
     chunk->thunk_size = chunk->first ? MADE_THUNK_SIZE : INIT_THUNK_SIZE;
@@ -141,7 +143,7 @@ static struct init_chunk *add_chunk(struct loader *l)
 /* A free slot with its thunk's address set. */
 static struct init_slot *free_slot(struct loader *l)
 {
-    struct init_chunk *chunk = l->init.chunks;
+    struct init_chunk *chunk = l->init->chunks;
 
     for (;; chunk = chunk->next) {
         if (!chunk)
@@ -160,8 +162,8 @@ static struct init_slot *free_slot(struct loader *l)
 
 static struct init_slot *slot_of(const struct loader *l, const struct link_map *map)
 {
-    for (struct init_chunk *chunk = l->init.chunks; chunk; chunk = chunk->next)
-        for (size_t i = 0; l->init.pending && i < INIT_CHUNK; i++)
+    for (struct init_chunk *chunk = l->init->chunks; chunk; chunk = chunk->next)
+        for (size_t i = 0; l->init->pending && i < INIT_CHUNK; i++)
             if (chunk->slots[i].map == map)
                 return &chunk->slots[i];
     return NULL;
@@ -169,7 +171,7 @@ static struct init_slot *slot_of(const struct loader *l, const struct link_map *
 
 int init_is_pending(const struct loader *l, const struct link_map *map)
 {
-    return l->init.pending && slot_of(l, map) != NULL;
+    return l->init->pending && slot_of(l, map) != NULL;
 }
 
 /* Link maps are writable in every glibc so far.  If one is not, this returns an error and does not crash:
@@ -192,8 +194,8 @@ int init_catch(struct loader *l, struct link_map *map)
     if (!slot)
         return -ENOMEM;
     slot->map = map;
-    slot->info = find_info(&l->init, map);
-    l->init.pending++;
+    slot->info = find_info(l->init, map);
+    l->init->pending++;
     if (!slot->info)
         return -ENOTSUP;
     slot->own = slot->info[DT_INIT];
@@ -212,18 +214,18 @@ void init_forget(struct loader *l, struct link_map *map)
 
     if (slot) {
         slot->map = NULL;
-        l->init.pending--;
+        l->init->pending--;
     }
 }
 
 /* An earlier dlopen is over: its objects without a thunk no longer wait. */
 void init_finish(struct loader *l)
 {
-    for (struct init_chunk *chunk = l->init.chunks; chunk && l->init.pending; chunk = chunk->next)
+    for (struct init_chunk *chunk = l->init->chunks; chunk && l->init->pending; chunk = chunk->next)
         for (size_t i = 0; i < INIT_CHUNK; i++)
             if (chunk->slots[i].map && !chunk->slots[i].info) {
                 chunk->slots[i].map = NULL;
-                l->init.pending--;
+                l->init->pending--;
             }
 }
 
@@ -231,8 +233,8 @@ void init_finish(struct loader *l)
 
 static void release_all(struct loader *l)
 {
-    l->init.unentered = 1;
-    for (struct init_chunk *chunk = l->init.chunks; chunk; chunk = chunk->next) {
+    l->init->unentered = 1;
+    for (struct init_chunk *chunk = l->init->chunks; chunk; chunk = chunk->next) {
         for (size_t i = 0; i < INIT_CHUNK; i++) {
             struct init_slot *slot = &chunk->slots[i];
 
@@ -241,17 +243,17 @@ static void release_all(struct loader *l)
             if (slot->info)
                 slot->info[DT_INIT] = slot->own;
             else
-                l->init.unentered = 0; /* its constructors may have run */
+                l->init->unentered = 0; /* its constructors may have run */
             slot->map = NULL;
         }
     }
-    l->init.pending = 0;
+    l->init->pending = 0;
 }
 
 /* Called instead of the DT_INIT of the object in slot `index`; returns the function to run next. */
 uintptr_t loader_init(struct loader *l, size_t index)
 {
-    struct init_chunk *chunk = l->init.chunks;
+    struct init_chunk *chunk = l->init->chunks;
     struct init_slot *slot;
     uintptr_t own;
 

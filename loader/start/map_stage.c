@@ -18,6 +18,12 @@
  */
 #include "loader/loader.h"
 
+#include "loader/host/host.h"
+#include "loader/manager/refused.h"
+#include "loader/place/place.h"
+#include "loader/process/block.h"
+#include "loader/process/process.h"
+#include "loader/start/start.h"
 #include "rimf/base/cache.h"
 #include "rimf/image/image.h"
 #include "loader/manager/pipeline.h"
@@ -32,16 +38,16 @@ static int place_at(void *loader, uintptr_t address)
     struct loader *l = loader;
     long at;
 
-    if (!l->mapstage.length)
+    if (!l->mapstage->length)
         return -ENOTSUP;
-    at = sys_mmap(l->sys, address, l->mapstage.length, PROT_NONE,
+    at = sys_mmap(l->sys, address, l->mapstage->length, PROT_NONE,
                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
     if (sys_failed(at))
         return (int)at;
-    sys_munmap(l->sys, (uintptr_t)at, l->mapstage.length);
+    sys_munmap(l->sys, (uintptr_t)at, l->mapstage->length);
     if (at != (long)address) /* a kernel before 4.17 takes it as a hint */
         return -EEXIST;
-    l->mapstage.at = address;
+    l->mapstage->at = address;
     return 0;
 }
 
@@ -51,7 +57,7 @@ static int ask(struct loader *l, int fd, const char *name, uint32_t flags, const
     long bytes = size ? sys_mmap(l->sys, 0, size, PROT_READ, MAP_PRIVATE, fd, 0) : 0;
     char *path = mapstage_path(l, fd);
     struct mvld_file file = {.name = name, .path = path ? path : name, .flags = flags, .bytes = (const void *)bytes, .size = size,
-                             .address = flags && l->block.phdr ? rimf_page_down(l->block.phdr->a_un.a_val) : 0};
+                             .address = flags && l->block->phdr ? rimf_page_down(l->block->phdr->a_un.a_val) : 0};
     int error;
 
     error = sys_failed(bytes) ? rimf_api()->fail(l->image, EACCES, "%s: the file cannot be read", name)
@@ -88,20 +94,20 @@ void mapstage_start(struct loader *l)
 {
     if (!pipeline_wants_files(l->pipeline))
         return;
-    if (l->host.musl)
+    if (l->host->musl)
         refuse_start(l, "files of a program of musl's cannot be seen before they are mapped, "
                         "which a pass must");
     if (objects_create_image(l, &l->image))
         refuse_start(l, "there is no memory for the passes that look at files");
     rimf_image_set_place(l->image, place_at, l);
-    l->mapstage.wanted = 1;
+    l->mapstage->wanted = 1;
     if (!l->direct) /* otherwise it is mapped like any other */
         ask_executable(l);
 }
 
 void mapstage_require(struct loader *l, size_t mmap_sites)
 {
-    if (l->mapstage.wanted && !mmap_sites)
+    if (l->mapstage->wanted && !mmap_sites)
         refuse_start(l, "the host loader's mappings cannot be seen, which a pass must");
 }
 
@@ -116,16 +122,16 @@ int mapstage_file(struct loader *l, const struct mmap_call *c, size_t length)
     if (SYS3(l->sys, SYS_fstat, c->fd, &st, 0))
         return -EACCES;
     file_id_of(&identity, &st);
-    if (l->mapstage.passed && file_id_same(&identity, &l->mapstage.last))
+    if (l->mapstage->passed && file_id_same(&identity, &l->mapstage->last))
         return 0;
-    l->mapstage.at = 0;
-    l->mapstage.length = length;
+    l->mapstage->at = 0;
+    l->mapstage->length = length;
     name = mapped_name(l, c);
     error = ask(l, (int)c->fd, name ? name : "a file", 0, &st);
     rimf_heap_release(&l->heap, name);
     if (error) /* the host loader only reports that the object cannot be mapped */
         say_error(l, rimf_api()->last_error(l->image));
-    l->mapstage.last = identity;
-    l->mapstage.passed = !error;
+    l->mapstage->last = identity;
+    l->mapstage->passed = !error;
     return error ? -EACCES : 0;
 }

@@ -5,6 +5,11 @@
  */
 #include "loader/loader.h"
 
+#include "loader/host/host.h"
+#include "loader/place/place.h"
+#include "loader/start/start.h"
+#include "loader/store/store.h"
+
 #include <errno.h>    /* numbers only */
 #include <fcntl.h>    /* numbers only */
 #include <sys/mman.h> /* numbers only */
@@ -17,7 +22,7 @@ static int is_object(const struct loader *l, const struct mmap_call *c)
 {
     if (c->address || (c->flags & MAP_FIXED) || !c->length)
         return 0;
-    if (l->host.musl)
+    if (l->host->musl)
         return !l->started && (int)c->fd >= 0 && c->flags == MAP_PRIVATE;
     if ((int)c->fd >= 0)
         return (c->flags & MAP_DENYWRITE) != 0;
@@ -28,7 +33,7 @@ static int is_object(const struct loader *l, const struct mmap_call *c)
 /* An object's first mapping. */
 static long map_near(struct loader *l, const struct mmap_call *c)
 {
-    uintptr_t wanted = l->mapstage.wanted && (int)c->fd >= 0 ? l->mapstage.at : 0;
+    uintptr_t wanted = l->mapstage->wanted && (int)c->fd >= 0 ? l->mapstage->at : 0;
     long at = place_map(l, c, wanted ? wanted : later_place(l, (int)c->fd, c->length));
 
     if (wanted && at != (long)wanted)
@@ -39,7 +44,7 @@ static long map_near(struct loader *l, const struct mmap_call *c)
 /* The first mapping of an object's file spans all of it, with or without a reservation before. */
 static void note_file(struct loader *l, const struct mmap_call *c, uintptr_t at)
 {
-    struct files *files = &l->files;
+    struct files *files = l->files;
     int is_first = is_object(l, c);
 
     if (is_first) {
@@ -71,19 +76,19 @@ long loader_mmap(struct loader *l, const struct mmap_call *c)
 {
     long at;
 
-    if (l->mapstage.wanted && (int)c->fd >= 0 && c->flags & MAP_DENYWRITE &&
+    if (l->mapstage->wanted && (int)c->fd >= 0 && c->flags & MAP_DENYWRITE &&
         mapstage_file(l, c, is_object(l, c) ? c->length : 0))
         return -EACCES;
-    if (l->snapshot.awaited == l->files.n && l->snapshot.awaited && is_memory(c))
+    if (l->snapshot->awaited == l->files->n && l->snapshot->awaited && is_memory(c))
         relocations_replace(l);
     at = is_object(l, c) ? map_near(l, c) : -EINVAL;
 
     if (sys_failed(at))
         at = SYS6(l->sys, SYS_mmap, c->address, c->length, c->prot,
                   c->flags | (is_data(c) ? MAP_POPULATE : 0), c->fd, c->offset);
-    if (!sys_failed(at) && !l->host.musl)
+    if (!sys_failed(at) && !l->host->musl)
         note_file(l, c, (uintptr_t)at);
-    if (!sys_failed(at) && l->relocatestage.wanted && (int)c->fd >= 0 && c->flags & MAP_DENYWRITE)
+    if (!sys_failed(at) && l->relocatestage->wanted && (int)c->fd >= 0 && c->flags & MAP_DENYWRITE)
         relocatestage_mapped(l, (uintptr_t)at, c, is_object(l, c));
     return at;
 }

@@ -4,6 +4,8 @@
  */
 #include "loader/loader.h"
 
+#include "loader/place/place.h"
+#include "loader/start/start.h"
 #include "rimf/elf/view.h"
 
 #include <fcntl.h> /* numbers only */

@@ -8,6 +8,13 @@
  */
 #include "loader/loader.h"
 
+#include "loader/caller/hooks.h"
+#include "loader/host/host.h"
+#include "loader/place/place.h"
+#include "loader/process/block.h"
+#include "loader/process/process.h"
+#include "loader/start/start.h"
+#include "loader/store/store.h"
 #include "rimf/moved/moved.h"
 #include "rimf/image/image.h"
 #include "loader/manager/pipeline.h"
@@ -33,14 +40,14 @@ static size_t count_maps(const struct loader *l)
 
 static int is_vdso(const struct loader *l, const struct link_map *map)
 {
-    return l->block.vdso && map->l_addr == l->vdso_bias;
+    return l->block->vdso && map->l_addr == l->vdso_bias;
 }
 
 /* glibc has no name for the executable, musl the one given to execve; the vDSO has none. */
 static const char *name_of(const struct loader *l, const struct link_map *map)
 {
-    if (map == l->debug->r_map && l->main.name && (l->debug_musl || !map->l_name || !*map->l_name))
-        return l->main.name;
+    if (map == l->debug->r_map && l->main->name && (l->debug_musl || !map->l_name || !*map->l_name))
+        return l->main->name;
     if (map->l_name && *map->l_name)
         return map->l_name;
     return is_vdso(l, map) ? "linux-vdso.so.1" : "";
@@ -49,11 +56,11 @@ static const char *name_of(const struct loader *l, const struct link_map *map)
 /* The dynamic section may point to a snapshot's tables. */
 static void describe_tables(const struct loader *l, struct rimf_source *source)
 {
-    const struct manifest_relocations *tables = manifest_tables_of(&l->snapshot.file, source->bias);
+    const struct manifest_relocations *tables = manifest_tables_of(&l->snapshot->file, source->bias);
 
     if (!tables)
         return;
-    source->tables = manifest_tables_at(&l->snapshot.file, tables);
+    source->tables = manifest_tables_at(&l->snapshot->file, tables);
     source->original_tables = source->bias + tables->linked;
     source->tables_size = tables->size;
 }
@@ -66,17 +73,17 @@ static void describe(const struct loader *l, struct link_map *map, struct rimf_s
     source->bias = map->l_addr;
     source->dynamic = map->l_ld;
     source->link_map = map;
-    if (l->relocatestage.wanted)
-        source->extended = rimf_image_extended(l->relocatestage.image, map->l_ld);
+    if (l->relocatestage->wanted)
+        source->extended = rimf_image_extended(l->relocatestage->image, map->l_ld);
     describe_tables(l, source);
     if (map == l->debug->r_map) {
         source->flags |= MVLD_OBJECT_MAIN;
-        source->phdr = l->main.phdr;
-        source->phnum = l->main.phnum;
-    } else if (map->l_addr == l->host.bias) {
+        source->phdr = l->main->phdr;
+        source->phnum = l->main->phnum;
+    } else if (map->l_addr == l->host->bias) {
         source->flags |= MVLD_OBJECT_LOADER;
-        source->phdr = l->host.phdr;
-        source->phnum = l->host.phnum;
+        source->phdr = l->host->phdr;
+        source->phnum = l->host->phnum;
     } else if (is_vdso(l, map)) {
         source->flags |= MVLD_OBJECT_VDSO;
     }
@@ -88,12 +95,12 @@ static void describe_main(struct loader *l)
 {
     struct block now; /* in direct mode the host loader has moved and changed it */
 
-    block_read(&now, l->block.sp);
-    l->main.name = l->program ? l->program : now.argc ? now.argv[0] : "main";
-    l->main.phdr = now.phdr ? (const void *)now.phdr->a_un.a_val : NULL;
-    l->main.phnum = now.phnum ? now.phnum->a_un.a_val : 0;
+    block_read(&now, l->block->sp);
+    l->main->name = l->program ? l->program : now.argc ? now.argv[0] : "main";
+    l->main->phdr = now.phdr ? (const void *)now.phdr->a_un.a_val : NULL;
+    l->main->phnum = now.phnum ? now.phnum->a_un.a_val : 0;
     if (l->direct && l->debug_musl) /* its auxv is still musl's own */
-        l->main.phdr = NULL;
+        l->main->phdr = NULL;
 }
 
 /* Adds all relocated objects of the link map to the image. */
@@ -140,11 +147,11 @@ static void run_passes_for(struct loader *l, const struct mvld_object *const *ob
 
     later_begin(l, &coming, objects, n, unentered);
     if (coming.n_rest)
-        pipeline_added(l->pipeline, l->image, coming.rest, coming.n_rest, 0, l->later.passes);
+        pipeline_added(l->pipeline, l->image, coming.rest, coming.n_rest, 0, l->later->passes);
     if (coming.learns)
         pipeline_emit(l->pipeline, l->image);
     later_end(l, &coming);
-    pipeline_added(l->pipeline, l->image, objects, n, l->later.passes, SIZE_MAX);
+    pipeline_added(l->pipeline, l->image, objects, n, l->later->passes, SIZE_MAX);
 }
 
 /* `unentered`: no code of what is new has run. */
@@ -187,24 +194,24 @@ static int make_room(struct loader *l)
     size_t n = count_maps(l);
     struct link_map **room;
 
-    if (n <= l->maps.room)
+    if (n <= l->maps->room)
         return 0;
     room = rimf_heap_alloc(&l->heap, 2 * n * sizeof *room);
     if (!room)
         return -ENOMEM;
-    if (l->maps.n)
-        memcpy(room, l->maps.known, l->maps.n * sizeof *room);
-    rimf_heap_release(&l->heap, l->maps.known);
-    l->maps.known = room;
-    l->maps.room = 2 * n;
+    if (l->maps->n)
+        memcpy(room, l->maps->known, l->maps->n * sizeof *room);
+    rimf_heap_release(&l->heap, l->maps->known);
+    l->maps->known = room;
+    l->maps->room = 2 * n;
     return 0;
 }
 
 static void remember(struct loader *l)
 {
-    l->maps.n = 0;
+    l->maps->n = 0;
     for (struct link_map *map = l->debug->r_map; map; map = map->l_next)
-        l->maps.known[l->maps.n++] = map;
+        l->maps->known[l->maps->n++] = map;
 }
 
 static void say_object(const struct loader *l, const char *what, const struct link_map *map)
@@ -227,11 +234,11 @@ static int is_listed(const struct loader *l, const struct link_map *wanted)
 /* Begins where the last one was found: the list nearly always keeps its order. */
 static int is_known(const struct loader *l, const struct link_map *map, size_t *from)
 {
-    for (size_t n = 0; n < l->maps.n; n++) {
-        size_t k = *from + n < l->maps.n ? *from + n : *from + n - l->maps.n;
+    for (size_t n = 0; n < l->maps->n; n++) {
+        size_t k = *from + n < l->maps->n ? *from + n : *from + n - l->maps->n;
 
-        if (l->maps.known[k] == map) {
-            *from = k + 1 < l->maps.n ? k + 1 : 0;
+        if (l->maps->known[k] == map) {
+            *from = k + 1 < l->maps->n ? k + 1 : 0;
             return 1;
         }
     }
@@ -247,9 +254,9 @@ static size_t compare_link_map(struct loader *l, struct link_map **batch)
     for (struct link_map *map = l->debug->r_map; map; map = map->l_next)
         if (!is_known(l, map, &from))
             batch[n++] = map;
-    for (size_t i = 0; i < l->maps.n && l->init.pending; i++)
-        if (!is_listed(l, l->maps.known[i]))
-            init_forget(l, l->maps.known[i]);
+    for (size_t i = 0; i < l->maps->n && l->init->pending; i++)
+        if (!is_listed(l, l->maps->known[i]))
+            init_forget(l, l->maps->known[i]);
     return n;
 }
 
@@ -264,8 +271,8 @@ static int prepare_caller(struct loader *l)
     if (rimf_api()->auditor(l->image))
         return 1;
     rimf_image_set_caller_hooks(l->image, caller_install, l);
-    l->caller.deferred = 1;
-    if (!l->snapshot.folder)
+    l->caller->deferred = 1;
+    if (!l->snapshot->folder)
         caller_finish(l);
     return 1;
 }
@@ -316,8 +323,8 @@ void objects_start(struct loader *l)
     if (!wants_objects(l) || make_room(l))
         return;
     remember(l);
-    for (size_t i = 0; i < l->maps.n; i++)
-        say_object(l, "object", l->maps.known[i]);
+    for (size_t i = 0; i < l->maps->n; i++)
+        say_object(l, "object", l->maps->known[i]);
     if (!l->pipeline && !rimf_log_enabled(&l->log, MVLD_LOG_IMAGE | MVLD_LOG_VERIFY))
         return;
     if (objects_create_image(l, &l->image)) {
@@ -333,8 +340,8 @@ void objects_start(struct loader *l)
     if (l->pipeline) {
         const char *method = pipeline_setting(l->pipeline, "patch");
 
-        rimf_image_set_untraced(l->image, l->filtered.untraced);
-        rimf_image_set_filtered(l->image, l->filtered.on);
+        rimf_image_set_untraced(l->image, l->filtered->untraced);
+        rimf_image_set_filtered(l->image, l->filtered->on);
         if (method && rimf_image_set_patch_method(l->image, method))
             rimf_log(&l->log, MVLD_LOG_WARNING, "patch: method %s cannot be used here", method);
         rimf_image_set_planned(l->image, pipeline_has, l->pipeline);
@@ -343,7 +350,7 @@ void objects_start(struct loader *l)
         writers_came(l, change.added, change.n_added);
         has_region = prepare_caller(l);
         run_passes(l);
-        if (has_region && !l->caller.installed)
+        if (has_region && !l->caller->installed)
             open_frames(l);
         pipeline_rest(l->pipeline, l->image);
         rimf_image_close_analyses(l->image);
@@ -361,7 +368,7 @@ void objects_changed(struct loader *l)
     size_t n;
     int err = 0;
 
-    if (!l->maps.known)
+    if (!l->maps->known)
         return;
     init_finish(l);
     batch = rimf_heap_alloc(&l->heap, (count_maps(l) + 1) * sizeof *batch);
@@ -387,5 +394,5 @@ void objects_changed(struct loader *l)
 /* The objects that init.c waited for are relocated. */
 void objects_relocated(struct loader *l)
 {
-    pass_on(l, l->init.unentered);
+    pass_on(l, l->init->unentered);
 }

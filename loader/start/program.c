@@ -8,6 +8,11 @@
  */
 #include "loader/loader.h"
 
+#include "loader/host/host.h"
+#include "loader/manager/refused.h"
+#include "loader/process/block.h"
+#include "loader/process/process.h"
+#include "loader/start/start.h"
 #include "loader/config/needed.h"
 #include "loader/manager/pipeline.h"
 #include "rimf/elf/headers.h"
@@ -119,7 +124,7 @@ static const uint8_t *find_own_build_id(void *cookie, size_t *size)
     struct where *where = cookie;
     const struct loader *l = where->l;
 
-    if (!l->direct && l->block.phdr && l->block.phnum)
+    if (!l->direct && l->block->phdr && l->block->phnum)
         program_build_id(l, &where->identity);
     *size = where->identity.size;
     return where->identity.build_id;
@@ -131,7 +136,7 @@ static int is_called(void *cookie, const char *path)
     struct where *where = cookie;
 
     if (where->name == NAME_UNKNOWN)
-        where->name = where->fd < 0 && !where->l->block.secure && path_is_programs(where->l, path)
+        where->name = where->fd < 0 && !where->l->block->secure && path_is_programs(where->l, path)
                           ? NAME_CALLED
                           : NAME_OTHER;
     return where->name == NAME_CALLED;
@@ -146,7 +151,7 @@ static void is_meant(void *cookie)
 
 static int wants_plan(struct loader *l)
 {
-    return !l->knobs.off && !l->knobs.trace;
+    return !l->knobs->off && !l->knobs->trace;
 }
 
 /* `fd`: struct where. */
@@ -156,8 +161,8 @@ static void ask(struct loader *l, int fd, const struct call *call, const struct 
     struct pipeline_query query = {
         .sys = l->sys,
         .log = &l->log,
-        .envp = l->block.envp,
-        .secure = l->block.secure,
+        .envp = l->block->envp,
+        .secure = l->block->secure,
         .find_program = find_program,
         .find_build_id = find_own_build_id,
         .is_called = is_called,
@@ -165,11 +170,11 @@ static void ask(struct loader *l, int fd, const struct call *call, const struct 
         .cookie = &where,
         .name = call->name,
         .called = call->path,
-        .musl = l->host.musl,
+        .musl = l->host->musl,
         .runs = 1,
-        .late = !l->knobs.snapshot,
+        .late = !l->knobs->snapshot,
         .memory = l->plan_memory,
-        .memory_size = sizeof l->plan_memory,
+        .memory_size = PLAN_MEMORY,
     };
     int error;
 
@@ -189,16 +194,16 @@ static __attribute__((noinline)) void plan_direct(struct loader *l)
     struct identity identity = {0};
     struct call call = {0};
     _Alignas(8) char head[1024];
-    size_t at = find_argument(&l->block, &call);
+    size_t at = find_argument(l->block, &call);
     long fd;
 
     if (!at)
         return;
-    l->knobs.preload_option = call.preload;
+    l->knobs->preload_option = call.preload;
     for (size_t i = 1; i < at; i++)
-        if (rimf_streq(l->block.argv[i], "--audit"))
-            l->knobs.watcher = auditor_of("LD_AUDIT=x");
-    fd = sys_openat(l->sys, l->block.argv[at], O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0);
+        if (rimf_streq(l->block->argv[i], "--audit"))
+            l->knobs->watcher = auditor_of("LD_AUDIT=x");
+    fd = sys_openat(l->sys, l->block->argv[at], O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0);
     if (sys_failed(fd))
         return; /* the host loader may find it elsewhere, or report why not */
     look_at_file(l, (int)fd, head, sizeof head, &identity);
@@ -207,7 +212,7 @@ static __attribute__((noinline)) void plan_direct(struct loader *l)
     sys_close(l->sys, (int)fd);
 }
 
-/* Sets l->host.musl, which selects the host loader; and l->program and l->pipeline if passes are
+/* Sets l->host->musl, which selects the host loader; and l->program and l->pipeline if passes are
  * configured. */
 void program_plan(struct loader *l)
 {
@@ -215,14 +220,14 @@ void program_plan(struct loader *l)
 
     if (l->direct)
         plan_direct(l);
-    else if (l->block.phdr && l->block.phnum)
+    else if (l->block->phdr && l->block->phnum)
         program_look(l);
-    if (l->host.musl)
-        l->knobs.watcher = "musl looks symbols up by rules of its own";
-    if (!l->direct && l->block.entry && l->block.phdr && wants_plan(l)) {
+    if (l->host->musl)
+        l->knobs->watcher = "musl looks symbols up by rules of its own";
+    if (!l->direct && l->block->entry && l->block->phdr && wants_plan(l)) {
         struct call call = {
-            .name = l->block.argc ? l->block.argv[0] : NULL,
-            .path = l->block.execfn ? (const char *)l->block.execfn->a_un.a_val : NULL,
+            .name = l->block->argc ? l->block->argv[0] : NULL,
+            .path = l->block->execfn ? (const char *)l->block->execfn->a_un.a_val : NULL,
         };
 
         ask(l, -1, &call, &identity);

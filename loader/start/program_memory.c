@@ -10,6 +10,10 @@
  */
 #include "loader/loader.h"
 
+#include "loader/host/host.h"
+#include "loader/process/block.h"
+#include "loader/process/process.h"
+#include "loader/start/start.h"
 #include "loader/config/needed.h"
 
 #include "rimf/elf/view.h"
@@ -79,9 +83,9 @@ static int wants_to_be_first(const char *needed)
 void program_needs(struct loader *l, const char *needed)
 {
     if (musl_is_needed(needed))
-        l->host.musl = 1;
+        l->host->musl = 1;
     else if (wants_to_be_first(needed))
-        l->injection.first = needed;
+        l->injection->first = needed;
 }
 
 static void look_at_dynamic(struct loader *l, const struct program *p, const Elf64_Phdr *at)
@@ -114,7 +118,7 @@ static const char *interpreter(const struct program *p, const Elf64_Phdr *at)
 
 void program_look(struct loader *l)
 {
-    struct program p = program_of(&l->block);
+    struct program p = program_of(l->block);
     const Elf64_Phdr *dynamic = elf_phdr_last(p.ph, p.n, PT_DYNAMIC);
     const Elf64_Phdr *interp = elf_phdr_last(p.ph, p.n, PT_INTERP);
 
@@ -134,7 +138,7 @@ static int is_readable(const struct loader *l, const struct program *p, const El
 
 void program_build_id(const struct loader *l, struct identity *out)
 {
-    struct program p = program_of(&l->block);
+    struct program p = program_of(l->block);
 
     for (size_t i = 0; i < p.n && !out->build_id; i++) {
         const Elf64_Phdr *ph = &p.ph[i];

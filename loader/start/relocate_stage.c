@@ -18,6 +18,10 @@
  */
 #include "loader/loader.h"
 
+#include "loader/host/host.h"
+#include "loader/place/place.h"
+#include "loader/process/block.h"
+#include "loader/start/start.h"
 #include "rimf/elf/headers.h"
 #include "rimf/elf/view.h"
 #include "rimf/image/image.h"
@@ -31,7 +35,7 @@
 
 static struct rimf_source *room_for_one(struct loader *l)
 {
-    struct relocatestage *r = &l->relocatestage;
+    struct relocatestage *r = l->relocatestage;
 
     if (r->n == r->room) {
         struct rimf_source *more = rimf_heap_grow(&l->heap, r->sources, &r->room, sizeof *more, 32);
@@ -53,8 +57,8 @@ static const void *dynamic_of(const Elf64_Phdr *ph, size_t n, uintptr_t bias)
 
 static void add_executable(struct loader *l)
 {
-    const Elf64_Phdr *ph = (const Elf64_Phdr *)l->block.phdr->a_un.a_val;
-    size_t n = l->block.phnum->a_un.a_val;
+    const Elf64_Phdr *ph = (const Elf64_Phdr *)l->block->phdr->a_un.a_val;
+    size_t n = l->block->phnum->a_un.a_val;
     const Elf64_Phdr *own = elf_phdr_last(ph, n, PT_PHDR);
     uintptr_t bias = own ? (uintptr_t)ph - own->p_vaddr : 0;
     struct rimf_source *source = room_for_one(l);
@@ -68,7 +72,7 @@ static void add_executable(struct loader *l)
 
 static int update(struct loader *l, struct rimf_change *change)
 {
-    struct relocatestage *r = &l->relocatestage;
+    struct relocatestage *r = l->relocatestage;
     int error = rimf_image_update(r->image, r->sources, r->n, change);
 
     if (!error && change->n_removed)
@@ -80,19 +84,19 @@ static int update(struct loader *l, struct rimf_change *change)
 
 void relocatestage_start(struct loader *l)
 {
-    struct relocatestage *r = &l->relocatestage;
+    struct relocatestage *r = l->relocatestage;
     struct rimf_change change;
 
     if (!pipeline_wants_symbols(l->pipeline))
         return;
-    if (l->host.musl || objects_create_image(l, &r->image)) {
+    if (l->host->musl || objects_create_image(l, &r->image)) {
         rimf_log(&l->log, MVLD_LOG_WARNING, "mvld: no symbol is changed: %s",
-                 l->host.musl ? "of musl's objects nobody knows when they are mapped" : "out of memory");
+                 l->host->musl ? "of musl's objects nobody knows when they are mapped" : "out of memory");
         return;
     }
     r->wanted = 1;
     rimf_image_set_room(r->image, place_room, l);
-    if (l->direct || !l->block.phdr || !l->block.phnum)
+    if (l->direct || !l->block->phdr || !l->block->phnum)
         return;
     add_executable(l);
     if (!update(l, &change) && change.n_added)
@@ -111,7 +115,7 @@ static int is_listed(const struct loader *l, const struct rimf_source *source)
 /* No object is being mapped: every object that belongs into the image is in the link map. */
 void relocatestage_compare(struct loader *l)
 {
-    struct relocatestage *r = &l->relocatestage;
+    struct relocatestage *r = l->relocatestage;
     struct rimf_change change;
     size_t kept = 0;
 
@@ -136,7 +140,7 @@ static int has_mapping(const Elf64_Phdr *ph)
 
 static void begin(struct loader *l, uintptr_t at, size_t length, size_t offset)
 {
-    struct relocatestage *r = &l->relocatestage;
+    struct relocatestage *r = l->relocatestage;
     size_t n; /* headers lie at the start of the first segment, in its first page */
     const Elf64_Phdr *ph = elf_headers((const void *)at, offset || !length ? 0 : RIMF_PAGE, &n);
     const Elf64_Phdr *first = NULL;
@@ -157,7 +161,7 @@ static void begin(struct loader *l, uintptr_t at, size_t length, size_t offset)
 /* Called when a segment of an object's file is mapped at `at`; `first`: it is the first one. */
 void relocatestage_mapped(struct loader *l, uintptr_t at, const struct mmap_call *c, int first)
 {
-    struct relocatestage *r = &l->relocatestage;
+    struct relocatestage *r = l->relocatestage;
     struct rimf_source *source;
     struct rimf_change change;
     char *name;

@@ -12,6 +12,8 @@
  */
 #include "loader/loader.h"
 
+#include "loader/manager/refused.h"
+#include "loader/start/start.h"
 #include "loader/manager/pipeline.h"
 #include "rimf/realise/realise.h"
 

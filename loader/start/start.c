@@ -8,6 +8,13 @@
  */
 #include "loader/loader.h"
 
+#include "loader/host/host.h"
+#include "loader/manager/refused.h"
+#include "loader/place/place.h"
+#include "loader/process/block.h"
+#include "loader/process/process.h"
+#include "loader/start/rooms.h"
+#include "loader/store/store.h"
 #include "loader/manager/pipeline.h"
 
 #include <errno.h>        /* numbers only */
@@ -47,8 +54,8 @@ void loader_relocate(void)
 
 static int can_preload(struct loader *l, const char *library, int spacious)
 {
-    if (spacious && l->knobs.watcher) { /* and an auditor would see an additional library */
-        rimf_log(&l->log, MVLD_LOG_FILES, "%s: not preloaded: %s", library, l->knobs.watcher);
+    if (spacious && l->knobs->watcher) { /* and an auditor would see an additional library */
+        rimf_log(&l->log, MVLD_LOG_FILES, "%s: not preloaded: %s", library, l->knobs->watcher);
         return 0;
     }
     if (spacious && space_is_limited(l)) {
@@ -76,12 +83,12 @@ static void add_preload(char *text, size_t size, const char *library)
 
 static void preload(struct loader *l)
 {
-    const char *library, *users = l->knobs.preload ? l->knobs.preload : "LD_PRELOAD=";
-    const char *first = l->injection.first;
+    const char *library, *users = l->knobs->preload ? l->knobs->preload : "LD_PRELOAD=";
+    const char *first = l->injection->first;
     size_t size = rimf_strlen(users) + 2 + (first ? rimf_strlen(first) + 1 : 0), good = 0;
     char *text;
 
-    if (!l->pipeline || l->block.secure || !pipeline_library(l->pipeline, 0))
+    if (!l->pipeline || l->block->secure || !pipeline_library(l->pipeline, 0))
         return;
     for (size_t i = 0; (library = pipeline_library(l->pipeline, i)); i++)
         size += rimf_strlen(library) + 1;
@@ -99,25 +106,53 @@ static void preload(struct loader *l)
     }
     if (!good)
         return;
-    l->injection.users = l->knobs.preload;
-    block_inject(&l->block, &l->injection, text);
+    l->injection->users = l->knobs->preload;
+    block_inject(l->block, l->injection, text);
     rimf_log(&l->log, MVLD_LOG_FILES, "preload: %s", text);
 }
+
+/* ---- the state of the rooms ----------------------------------------------------------------- */
+
+void rooms_set(struct loader *l, struct rooms *rooms)
+{
+    l->block = &rooms->block;
+    l->injection = &rooms->injection;
+    l->knobs = &rooms->knobs;
+    l->filtered = &rooms->filtered;
+    l->cpuid = &rooms->cpuid;
+    l->caches = &rooms->caches;
+    l->arena = &rooms->arena;
+    l->files = &rooms->files;
+    l->host = &rooms->host;
+    l->caller = &rooms->caller;
+    l->snapshot = &rooms->snapshot;
+    l->later = &rooms->later;
+    l->maps = &rooms->maps;
+    l->main = &rooms->main;
+    l->init = &rooms->init;
+    l->mapstage = &rooms->mapstage;
+    l->relocatestage = &rooms->relocatestage;
+    l->at = rooms->at;
+    l->plan_memory = rooms->plan_memory;
+}
+
+static struct rooms own_rooms; /* begins in the page of loader_state (loader/meson.build) */
 
 /* ---- steps ------------------------------------------------------------------------------------ */
 
 static void look_around(struct loader *l, uintptr_t *sp)
 {
+    rooms_set(l, &own_rooms);
     l->sys = &rimf_sys_kernel;
     l->log.sys = l->sys;
     l->log.fd = -1;
     rimf_heap_init(&l->heap, l->sys);
-    rimf_heap_seed(&l->heap, l->first_memory, sizeof l->first_memory);
-    block_read(&l->block, sp);
-    l->direct = l->block.entry && l->block.entry->a_un.a_val == (uintptr_t)loader_entry;
-    l->vdso_bias = l->block.vdso ? l->block.vdso->a_un.a_val : 0;
+    rimf_heap_seed(&l->heap, own_rooms.first_memory, sizeof own_rooms.first_memory);
+    block_read(l->block, sp);
+    l->direct = l->block->entry && l->block->entry->a_un.a_val == (uintptr_t)loader_entry;
+    l->vdso_bias = l->block->vdso ? l->block->vdso->a_un.a_val : 0;
     knobs_read(l);
-    rimf_heap_set_alone(&l->heap, !l->knobs.watcher); /* LD_AUDIT modules may start threads */
+    rimf_heap_set_alone(&l->heap, !l->knobs->watcher); /* LD_AUDIT modules may start threads */
     stage_time(l, STAGE_START);
 }
 
@@ -133,7 +168,6 @@ static int leave_out(struct loader *l)
     rimf_log(&l->log, MVLD_LOG_WARNING, "mvld: %s: the program runs untransformed", l->refusal);
     pipeline_free(l->pipeline);
     l->pipeline = NULL;
-    l->files.wanted = 0;
     return 1;
 }
 
@@ -148,7 +182,7 @@ static void prepare(struct loader *l)
     store_find(l);
     if (!pipeline_count(l->pipeline)) { /* a pass was refused */
         l->pipeline = NULL;
-        l->arena.end = 0;
+        l->arena->end = 0;
         return;
     }
     pipeline_on_crash(l->pipeline, l->sys, say_error, l);
@@ -162,10 +196,13 @@ static void hook(struct loader *l)
 {
     const struct host_entries entries = {
         .hook = (uintptr_t)loader_hook_entry,
-        .mmap = l->arena.end || l->mapstage.wanted || l->relocatestage.wanted ? (uintptr_t)loader_mmap_sites : 0,
+        .mmap = l->arena->end || l->mapstage->wanted || l->relocatestage->wanted ? (uintptr_t)loader_mmap_sites : 0,
         .mmap_musl = (uintptr_t)loader_mmap_musl,
     };
 
+    l->cpuid->snapshot = l->snapshot->folder;
+    l->cpuid->user = l->snapshot->file.user;
+    l->cpuid->is_users = l->snapshot->is_users;
     l->hooked = host_hook(l, &entries) == 0;
     mapstage_require(l, l->hooked ? l->mmap_return[0] : 0);
     if (l->hooked)
@@ -178,17 +215,17 @@ static void hook(struct loader *l)
  * debugger finds our _dl_debug_state through it. */
 static void hand_over(struct loader *l)
 {
-    const struct host *host = &l->host;
+    const struct host *host = l->host;
 
     if (l->direct) { /* the host loader then works in its direct mode */
-        if (l->block.entry)
-            l->block.entry->a_un.a_val = host->entry;
-        if (l->block.phdr)
-            l->block.phdr->a_un.a_val = (uintptr_t)host->phdr;
-        if (l->block.phnum)
-            l->block.phnum->a_un.a_val = host->phnum;
-    } else if (l->block.base) {
-        l->block.base->a_un.a_val = host->bias;
+        if (l->block->entry)
+            l->block->entry->a_un.a_val = host->entry;
+        if (l->block->phdr)
+            l->block->phdr->a_un.a_val = (uintptr_t)host->phdr;
+        if (l->block->phnum)
+            l->block->phnum->a_un.a_val = host->phnum;
+    } else if (l->block->base) {
+        l->block->base->a_un.a_val = host->bias;
     }
 }
 
@@ -222,15 +259,15 @@ struct start loader_start(struct loader *l, uintptr_t *sp)
         give_up(l, errors);
     /* The host loader is mapped, and nothing of it has run.  Its text can still be changed. */
     stage_time(l, STAGE_MAPPED);
-    if (!l->knobs.off)
+    if (!l->knobs->off)
         hook(l);
     /* The host loader's calls of mmap, its cpuid instructions and its _dl_debug_state jump to us (entry.S);
      * LD_PRELOAD names the libraries of passes. */
     store_or_exit(l);
-    sys_close(l->sys, l->host.fd);
+    sys_close(l->sys, l->host->fd);
     stage_time(l, STAGE_PATCHED);
     hand_over(l);
-    return (struct start){l->host.entry, (uintptr_t)l->block.sp};
+    return (struct start){l->host->entry, (uintptr_t)l->block->sp};
     /* The host loader runs, and calls
      *
      *   loader_mmap        for each mapping (mapped.c).  An object's file goes through the stage `map`, gets

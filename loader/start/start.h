@@ -13,8 +13,9 @@
 #include <elf.h>
 #include <link.h>
 
-struct mvld_image;
+struct identity;
 struct loader;
+struct mvld_image;
 
 /* ---- entry.S ----------------------------------------------------------------------------- */
 
@@ -37,21 +38,23 @@ void loader_relocate(void) RIMF_HIDDEN;
 
 /* ---- statistics.c ------------------------------------------------------------------------- */
 
+enum { STAGE_START, STAGE_PLANNED, STAGE_MAPPED, STAGE_PATCHED, STAGE_HOOK, STAGE_RUN, STAGES };
+
 void stage_time(struct loader *, int stage);
 
 /* ---- program.c --------------------------------------------------------------------------- */
 
+#define PLAN_MEMORY 6144
+
 void program_plan(struct loader *);
 /* A DT_NEEDED of the program; the name remains valid. */
 void program_needs(struct loader *, const char *needed);
-/* From its memory: l->host.musl, l->injection.first, l->interpreter */
+/* From its memory: l->host->musl, l->injection->first, l->interpreter */
 void program_look(struct loader *);
 /* Not set if it has none.  Checks with the kernel before reading. */
 void program_build_id(const struct loader *, struct identity *out);
 
 /* ---- mapped.c ---------------------------------------------------------------------------- */
-
-#define POPULATE_MAX (64ul << 10) /* data up to this size is populated when it is mapped */
 
 /* Called instead of the host loader's mmap. */
 long loader_mmap(struct loader *, const struct mmap_call *) RIMF_HIDDEN;

@@ -4,6 +4,8 @@
  */
 #include "loader/loader.h"
 
+#include "loader/start/start.h"
+
 #include <time.h> /* numbers only */
 
 void stage_time(struct loader *l, int stage)

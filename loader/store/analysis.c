@@ -7,6 +7,8 @@
  */
 #include "loader/loader.h"
 
+#include "loader/process/process.h"
+#include "loader/store/store.h"
 #include "rimf/image/image.h"
 #include "loader/manager/pipeline.h"
 
@@ -31,5 +33,5 @@ void analysis_start(struct loader *l)
     places[1] = (struct analysis_place){.folder = copy, .user = caches_user(l), .unasked = 1};
     rimf_image_set_steered(l->image, is_steered, l);
     rimf_image_set_analyses(l->image, places, copy ? 2 : 1);
-    rimf_image_set_auditor(l->image, l->knobs.watcher);
+    rimf_image_set_auditor(l->image, l->knobs->watcher);
 }

@@ -11,6 +11,9 @@
  */
 #include "loader/store/folder.h"
 
+#include "loader/process/block.h"
+#include "loader/process/process.h"
+#include "loader/store/store.h"
 #include "rimf/base/cache.h"
 #include "rimf/store/manifest.h"
 #include "loader/manager/pipeline.h"
@@ -27,12 +30,12 @@ static size_t say(char *to, size_t n, const char *name, const char *value)
 
 static int has_preload(const struct loader *l)
 {
-    return l->knobs.preload && *rimf_after(l->knobs.preload, "LD_PRELOAD=");
+    return l->knobs->preload && *rimf_after(l->knobs->preload, "LD_PRELOAD=");
 }
 
 static int has_option(const struct loader *l)
 {
-    return l->knobs.preload_option && *l->knobs.preload_option;
+    return l->knobs->preload_option && *l->knobs->preload_option;
 }
 
 /* Always in this order, whatever the environment's.  Libraries that we add do not matter: they follow from
@@ -42,16 +45,16 @@ static size_t say_launch_key(const struct loader *l, char *to)
     const char *value;
     size_t n = 0;
 
-    for (char **e = l->block.envp; *e && !n; e++)
+    for (char **e = l->block->envp; *e && !n; e++)
         if ((value = rimf_after(*e, "LD_BIND_NOW=")) && *value)
             n += say(to, n, "LD_BIND_NOW=1", ""); /* with any value */
-    for (char **e = l->block.envp; *e; e++)
+    for (char **e = l->block->envp; *e; e++)
         if ((value = rimf_after(*e, "GLIBC_TUNABLES=")) && *value)
             n += say(to, n, *e, "");
     if (has_preload(l))
-        n += say(to, n, l->knobs.preload, "");
+        n += say(to, n, l->knobs->preload, "");
     if (has_option(l))
-        n += say(to, n, "--preload ", l->knobs.preload_option);
+        n += say(to, n, "--preload ", l->knobs->preload_option);
     return n;
 }
 
@@ -73,7 +76,7 @@ int store_preloads(const struct loader *l)
 int store_leaves_out(struct loader *l)
 {
     return pipeline_flags(l->pipeline) & MVLD_PASS_MOVES &&
-           (l->block.secure || space_is_limited(l));
+           (l->block->secure || space_is_limited(l));
 }
 
 uint64_t store_fingerprint(struct loader *l, size_t n)
@@ -81,8 +84,8 @@ uint64_t store_fingerprint(struct loader *l, size_t n)
     static const char left_out[] = "no library that takes much address space";
     uint64_t key = pipeline_fingerprint(l->pipeline, n);
 
-    if (l->snapshot.launch_key)
-        key ^= rimf_hash(l->snapshot.launch_key, rimf_strlen(l->snapshot.launch_key));
+    if (l->snapshot->launch_key)
+        key ^= rimf_hash(l->snapshot->launch_key, rimf_strlen(l->snapshot->launch_key));
     return store_leaves_out(l) ? key ^ rimf_hash(left_out, sizeof left_out) : key;
 }
 

@@ -10,6 +10,9 @@
  */
 #include "loader/loader.h"
 
+#include "loader/place/place.h"
+#include "loader/process/process.h"
+#include "loader/store/store.h"
 #include "rimf/base/cache.h"
 #include "rimf/image/image.h"
 
@@ -23,9 +26,9 @@ void later_start(struct loader *l, const char *folder, uint32_t user, size_t pas
 
     if (!kept)
         return;
-    l->later = (struct later_objects){.folder = kept, .user = user, .passes = passes};
+    *l->later = (struct later_objects){.folder = kept, .user = user, .passes = passes};
     if (learns)
-        l->later.learner = SYS3(l->sys, SYS_getpid, 0, 0, 0);
+        l->later->learner = SYS3(l->sys, SYS_getpid, 0, 0, 0);
 }
 
 static long open_folder(const struct loader *l)
@@ -33,42 +36,42 @@ static long open_folder(const struct loader *l)
     const char *why;
     struct stat st;
 
-    return cache_open(l->sys, AT_FDCWD, l->later.folder, S_IFDIR, l->later.user, &st, &why);
+    return cache_open(l->sys, AT_FDCWD, l->later->folder, S_IFDIR, l->later->user, &st, &why);
 }
 
 /* ---- where ---------------------------------------------------------------------------- */
 
 static int is_in_arena(const struct loader *l, uintptr_t at, size_t length)
 {
-    return at >= l->arena.start && at < l->arena.end && length <= l->arena.end - at;
+    return at >= l->arena->start && at < l->arena->end && length <= l->arena->end - at;
 }
 
 /* Excludes the addresses of expected objects for others. */
 static void keep_places(struct loader *l)
 {
-    const struct manifest *list = &l->later.file.view;
+    const struct manifest *list = &l->later->file.view;
 
     for (uint32_t i = 0; i < list->header->n_objects; i++) {
         uintptr_t at = rimf_later_place(l->image, list, list->header->n_base + i);
 
         if (is_in_arena(l, at, list->objects[i].length))
-            place_keep(&l->arena, at, list->objects[i].length);
+            place_keep(l->arena, at, list->objects[i].length);
     }
 }
 
 /* The folder's descriptor is new for each dlopen. */
 static void forget_list(struct loader *l)
 {
-    l->later.file.folder = -1;
-    manifest_unmap(&l->later.file, l->sys);
+    l->later->file.folder = -1;
+    manifest_unmap(&l->later->file, l->sys);
 }
 
 static void read_list(struct loader *l, int folder)
 {
     const char *why;
-    int error = manifest_map(&l->later.file, l->sys, folder, MANIFEST_LATER, l->later.user, &why);
+    int error = manifest_map(&l->later->file, l->sys, folder, MANIFEST_LATER, l->later->user, &why);
 
-    if (!error && !rimf_later_fits(l->image, &l->later.file.view)) {
+    if (!error && !rimf_later_fits(l->image, &l->later->file.view)) {
         why = "it is of another snapshot";
         error = -ESTALE;
     }
@@ -78,22 +81,22 @@ static void read_list(struct loader *l, int folder)
     }
     if (error != -ENOENT)
         rimf_log(&l->log, MVLD_LOG_FILES, "later: %s/" MANIFEST_LATER ": not used: %s",
-                 l->later.folder, why);
+                 l->later->folder, why);
     forget_list(l);
 }
 
 static const struct manifest *the_list(struct loader *l)
 {
-    if (l->later.folder && !l->later.looked) {
+    if (l->later->folder && !l->later->looked) {
         long folder = open_folder(l);
 
-        l->later.looked = 1;
+        l->later->looked = 1;
         if (!sys_failed(folder)) {
             read_list(l, (int)folder);
             sys_close(l->sys, (int)folder);
         }
     }
-    return l->later.file.map ? &l->later.file.view : NULL;
+    return l->later->file.map ? &l->later->file.view : NULL;
 }
 
 /* The learnt address of the object in this file, or 0. */
@@ -136,7 +139,7 @@ static void begin_learning(struct loader *l, struct later_coming *c)
 {
     c->learns = 1;
     c->refusal = "a filter of system calls is in force";
-    c->lock = l->filtered.on ? -EPERM : caches_lock(l, l->later.folder, l->later.user, 0, &c->refusal);
+    c->lock = l->filtered->on ? -EPERM : caches_lock(l, l->later->folder, l->later->user, 0, &c->refusal);
     watch(l);
     if (!sys_failed(c->lock))
         rimf_image_will_write(l->image);
@@ -146,7 +149,7 @@ static void learn(struct loader *l, struct later_coming *c)
 {
     long n;
 
-    n = rimf_later_write(l->image, c->folder, l->later.user, c->rest, c->n_rest,
+    n = rimf_later_write(l->image, c->folder, l->later->user, c->rest, c->n_rest,
                          sys_failed(c->lock) ? c->refusal : NULL);
     rimf_image_watch_end(l->image);
     if (!sys_failed(c->lock))
@@ -163,7 +166,7 @@ static void learn(struct loader *l, struct later_coming *c)
 /* A child of fork does not learn. */
 static int learns(const struct loader *l)
 {
-    return l->later.learner && l->later.learner == SYS3(l->sys, SYS_getpid, 0, 0, 0);
+    return l->later->learner && l->later->learner == SYS3(l->sys, SYS_getpid, 0, 0, 0);
 }
 
 /* ---- from objects.c --------------------------------------------------------------------- */
@@ -172,7 +175,7 @@ void later_begin(struct loader *l, struct later_coming *c, const struct mvld_obj
                  int unentered)
 {
     *c = (struct later_coming){.rest = objects, .n_rest = n, .folder = -1};
-    if (!l->later.folder || !unentered || !(the_list(l) || learns(l)))
+    if (!l->later->folder || !unentered || !(the_list(l) || learns(l)))
         return;
     c->own = rimf_heap_alloc(&l->heap, n * sizeof *c->own);
     c->folder = c->own ? (int)open_folder(l) : -1;
@@ -181,9 +184,9 @@ void later_begin(struct loader *l, struct later_coming *c, const struct mvld_obj
     c->rest = c->own;
     c->n_rest = 0;
     if (the_list(l)) {
-        l->later.file.folder = c->folder;
-        l->later.file.filtered = l->filtered.on;
-        c->n_rest = rimf_later_apply(l->image, &l->later.file, objects, n, c->own);
+        l->later->file.folder = c->folder;
+        l->later->file.filtered = l->filtered->on;
+        c->n_rest = rimf_later_apply(l->image, &l->later->file, objects, n, c->own);
     }
     for (size_t i = n; !the_list(l) && i-- > 0;) /* dependencies come after their users */
         c->own[c->n_rest++] = objects[i];

@@ -5,6 +5,9 @@
  */
 #include "loader/store/folder.h"
 
+#include "loader/place/place.h"
+#include "loader/process/process.h"
+#include "loader/store/store.h"
 #include "loader/manager/pipeline.h"
 
 /* Root's snapshot that precedes the one that this process is to write. */
@@ -30,10 +33,10 @@ static int is_roots(struct loader *l, uint64_t *seed)
  * doctor') as not fitting.  A snapshot of another mvld does not matter. */
 static int is_images(struct loader *l, uint64_t *seed)
 {
-    const struct found_snapshot *found = &l->snapshot;
+    const struct found_snapshot *found = l->snapshot;
 
     if (!found->folder)
-        return l->knobs.snapshot == SNAPSHOT_START && is_roots(l, seed);
+        return l->knobs->snapshot == SNAPSHOT_START && is_roots(l, seed);
     *seed = found->file.view.header->layout_seed;
     return found->file.view.header->made_by == store_made_by(found->pipeline) ||
            (!found->is_users && caches_own(l));
@@ -44,17 +47,17 @@ void layout_choose(struct loader *l)
 {
     const char *from = "the snapshot's";
 
-    if (!l->arena.end)
+    if (!l->arena->end)
         return;
-    if (!is_images(l, &l->arena.layout_seed)) {
+    if (!is_images(l, &l->arena->layout_seed)) {
         from = "drawn";
-        l->arena.layout_seed = 0;
-        if (!l->filtered.on && place_is_random(l))
-            place_random(l, &l->arena.layout_seed);
+        l->arena->layout_seed = 0;
+        if (!l->filtered->on && place_is_random(l))
+            place_random(l, &l->arena->layout_seed);
     }
-    if (!l->arena.layout_seed)
+    if (!l->arena->layout_seed)
         from = "none but their lengths";
     else
-        place_loosen(&l->arena);
+        place_loosen(l->arena);
     rimf_log(&l->log, MVLD_LOG_FILES, "placement: distances: %s", from);
 }

@@ -6,6 +6,9 @@
  */
 #include "loader/store/plan.h"
 
+#include "loader/place/place.h"
+#include "loader/process/process.h"
+#include "loader/store/store.h"
 #include "rimf/base/cache.h"
 #include "rimf/store/manifest.h"
 #include "rimf/image/image.h"
@@ -76,7 +79,7 @@ static int write_snapshot(struct loader *l, struct store_plan *plan, char *said,
     const char *unanalysed = find_unanalysed(l), *why;
     int error;
 
-    if (unanalysed && !l->knobs.snapshot) {
+    if (unanalysed && !l->knobs->snapshot) {
         rimf_format(said, size, "%s has no analysis that fits: `mvld enable PROGRAM' makes it, and the snapshot",
                     unanalysed);
         return -ENODATA;
@@ -96,8 +99,8 @@ static int write_snapshot(struct loader *l, struct store_plan *plan, char *said,
         return error;
     }
     plan->made->made_by = store_made_by(plan->pipeline);
-    plan->made->layout_seed = l->arena.layout_seed;
-    plan->made->launch_key = l->snapshot.launch_key;
+    plan->made->layout_seed = l->arena->layout_seed;
+    plan->made->launch_key = l->snapshot->launch_key;
     error = rimf_manifest_write(l->image, new, plan->made);
     if (error) {
         const char *lacks = error == -ENODATA ? unanalysed : NULL;
@@ -127,7 +130,7 @@ void store_write(struct loader *l, struct store_plan *plan)
     if (room)
         error = write_snapshot(l, plan, room, 2 * STORE_PLACE_MAX);
     rimf_log(&l->log, MVLD_LOG_FILES, "snapshot: %s%s", error ? "not written: " : "written: ", said);
-    if (l->knobs.snapshot && (l->knobs.snapshot != SNAPSHOT_RUN || error))
+    if (l->knobs->snapshot && (l->knobs->snapshot != SNAPSHOT_RUN || error))
         store_end(l, error ? STORE_REFUSAL : "", said, error ? 1 : 0);
     rimf_heap_release(&l->heap, room);
 }

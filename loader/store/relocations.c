@@ -13,11 +13,17 @@
  */
 #include "loader/loader.h"
 
+#include "loader/host/host.h"
+#include "loader/place/place.h"
+#include "loader/process/block.h"
+#include "loader/process/process.h"
+#include "loader/store/store.h"
 #include "rimf/elf/headers.h"
 #include "rimf/elf/view.h"
 
 #include <errno.h> /* numbers only */
 #include <fcntl.h> /* numbers only */
+#include <link.h>
 
 static uint64_t count_files(const struct manifest *m)
 {
@@ -39,9 +45,9 @@ static int is_listened_to(const struct block *block)
 
 void relocations_expect(struct loader *l)
 {
-    if (!l->files.wanted || l->host.musl || is_listened_to(&l->block))
+    if (!l->files->wanted || l->host->musl || is_listened_to(l->block))
         return;
-    l->snapshot.awaited = count_files(&l->snapshot.file.view);
+    l->snapshot->awaited = count_files(&l->snapshot->file.view);
 }
 
 /* ---- comparing ---------------------------------------------------------------------- */
@@ -97,8 +103,8 @@ struct comparison {
 
 static const struct mapped_file *file_of(const struct comparison *c, uint32_t i)
 {
-    const struct files *files = &c->l->files;
-    const struct manifest_object *object = &c->l->snapshot.file.view.objects[i];
+    const struct files *files = c->l->files;
+    const struct manifest_object *object = &c->l->snapshot->file.view.objects[i];
 
     if (i == 0) /* mapped by the kernel; then we mapped the host loader */
         return &files->at[0];
@@ -109,7 +115,7 @@ static const struct mapped_file *file_of(const struct comparison *c, uint32_t i)
 
 static int is_as_recorded(struct comparison *c, uint32_t i)
 {
-    const struct manifest_object *object = &c->l->snapshot.file.view.objects[i];
+    const struct manifest_object *object = &c->l->snapshot->file.view.objects[i];
     const struct mapped_file *file = file_of(c, i);
     uintptr_t bias;
 
@@ -124,7 +130,7 @@ static int is_as_recorded(struct comparison *c, uint32_t i)
         return 0;
     if (build_id_at(c->l->sys, file->start, bias) != object->build_id)
         return 0;
-    c->next += file == &c->l->files.at[c->next];
+    c->next += file == &c->l->files->at[c->next];
     if (object->flags & MANIFEST_UNPLACED)
         return 1;
     if (!c->base)
@@ -134,14 +140,14 @@ static int is_as_recorded(struct comparison *c, uint32_t i)
 
 static int all_the_same(struct comparison *c)
 {
-    const struct manifest_header *header = c->l->snapshot.file.view.header;
+    const struct manifest_header *header = c->l->snapshot->file.view.header;
 
-    if (c->l->files.n < 2 || !c->l->files.at[1].known)
+    if (c->l->files->n < 2 || !c->l->files->at[1].known)
         return 0;
     for (uint32_t i = 0; i < header->n_objects; i++)
         if (!is_as_recorded(c, i))
             return 0;
-    return c->next == c->l->files.n;
+    return c->next == c->l->files->n;
 }
 
 /* ---- leading it there ---------------------------------------------------------------- */
@@ -150,7 +156,7 @@ static int all_the_same(struct comparison *c)
  * which the replaced tables do not have. */
 static int may_lay(const struct loader *l)
 {
-    return l->hooked && l->filtered.untraced;
+    return l->hooked && l->filtered->untraced;
 }
 
 /* With moved code, hooked functions of the C library come first. */
@@ -168,14 +174,14 @@ static void lay_texts(struct loader *l, struct manifest_file *file)
 /* The path of that library, as the host loader found it. */
 static const char *path_of(const struct loader *l, uint32_t object)
 {
-    const struct link_map *map = map_at(l, l->snapshot.biases[object], NULL);
+    const struct link_map *map = map_at(l, l->snapshot->biases[object], NULL);
 
     return map ? map->l_name : NULL;
 }
 
 int relocations_take_texts_back(struct loader *l)
 {
-    struct manifest_file *file = &l->snapshot.file;
+    struct manifest_file *file = &l->snapshot->file;
     long error = 0;
 
     while (file->laid.end_text > file->laid.first_text && !error) {
@@ -193,12 +199,12 @@ int relocations_take_texts_back(struct loader *l)
 /* All objects but the host loader are mapped, and nothing is relocated. */
 void relocations_replace(struct loader *l)
 {
-    struct manifest_file *file = &l->snapshot.file;
+    struct manifest_file *file = &l->snapshot->file;
     struct comparison c = {.l = l, .next = 2};
     const char *why;
 
-    l->snapshot.awaited = 0;
-    l->snapshot.biases = c.biases =
+    l->snapshot->awaited = 0;
+    l->snapshot->biases = c.biases =
         rimf_heap_alloc(&l->heap, file->view.header->n_objects * sizeof *c.biases);
     if (!c.biases || !may_lay(l) || !all_the_same(&c))
         return;
@@ -208,7 +214,7 @@ void relocations_replace(struct loader *l)
         lay_texts(l, file);
     if (!file->laid.entries && !file->laid.led)
         return;
-    l->snapshot.state = FOUND_RELOCATED;
+    l->snapshot->state = FOUND_RELOCATED;
     rimf_log(&l->log, MVLD_LOG_FILES, "snapshot: %u symbols are not looked up",
                  file->laid.entries);
 }

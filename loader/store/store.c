@@ -19,6 +19,12 @@
  */
 #include "loader/store/plan.h"
 
+#include "loader/caller/hooks.h"
+#include "loader/manager/refused.h"
+#include "loader/place/place.h"
+#include "loader/process/block.h"
+#include "loader/process/process.h"
+#include "loader/store/store.h"
 #include "rimf/moved/moved.h"
 #include "rimf/store/manifest.h"
 #include "rimf/image/image.h"
@@ -26,6 +32,7 @@
 
 #include <errno.h> /* numbers only */
 #include <fcntl.h> /* numbers only */
+#include <link.h>
 
 /* ---- applying ----------------------------------------------------------------------- */
 
@@ -42,7 +49,7 @@ static void say_not_applied(struct loader *l, const char *folder, const char *na
 {
     rimf_log(&l->log, MVLD_LOG_FILES, "snapshot %s: not applied: %s%s%s", folder, name ? name : "", name ? ": " : "",
              why);
-    if (l->knobs.check)
+    if (l->knobs->check)
         rimf_format(l->refusal, sizeof l->refusal, "%s%s%s", name ? name : "", name ? ": " : "", why);
 }
 
@@ -51,7 +58,7 @@ static void say_not_applied(struct loader *l, const char *folder, const char *na
  * has one free: the snapshot was open beside the folder. */
 static int take_manifest(struct loader *l, const struct store_place *place)
 {
-    struct found_snapshot *found = &l->snapshot;
+    struct found_snapshot *found = l->snapshot;
     const char *why;
     int error;
 
@@ -73,7 +80,7 @@ static int take_manifest(struct loader *l, const struct store_place *place)
         found->state = FOUND_MAPPED;
     else
         manifest_unmap(&found->file, l->sys);
-    found->file.filtered = l->filtered.on;
+    found->file.filtered = l->filtered->on;
     return found->folder != NULL;
 }
 
@@ -81,33 +88,33 @@ static int take_users(struct loader *l)
 {
     struct store_place place;
 
-    store_user_place(l, &place, l->snapshot.pipeline);
+    store_user_place(l, &place, l->snapshot->pipeline);
     return take_manifest(l, &place);
 }
 
 static int may_apply(const struct loader *l)
 {
-    return l->program && l->arena.end && !l->knobs.watcher &&
-           l->knobs.snapshot != SNAPSHOT_START;
+    return l->program && l->arena->end && !l->knobs->watcher &&
+           l->knobs->snapshot != SNAPSHOT_START;
 }
 
 void store_forget(struct loader *l)
 {
-    if (!l->snapshot.folder)
+    if (!l->snapshot->folder)
         return;
     if (relocations_take_texts_back(l))
         store_end(l, "mvld: ",
                    "code of a snapshot that is not used lies over that of a file, and cannot be taken away", 127);
-    if (l->snapshot.state != FOUND_APPLIED)
-        l->snapshot.state = l->snapshot.file.laid.led ? FOUND_LEFT : FOUND_UNFIT;
-    if (manifest_take_back(&l->snapshot.file, l->sys))
+    if (l->snapshot->state != FOUND_APPLIED)
+        l->snapshot->state = l->snapshot->file.laid.led ? FOUND_LEFT : FOUND_UNFIT;
+    if (manifest_take_back(&l->snapshot->file, l->sys))
         store_end(l, "mvld: ", "words lead to moved code that is not used, and cannot be led back",
                    127);
-    rimf_heap_release(&l->heap, l->snapshot.folder);
-    l->snapshot.folder = NULL;
-    manifest_unmap(&l->snapshot.file, l->sys);
-    rimf_heap_release(&l->heap, l->snapshot.biases);
-    l->snapshot.biases = NULL;
+    rimf_heap_release(&l->heap, l->snapshot->folder);
+    l->snapshot->folder = NULL;
+    manifest_unmap(&l->snapshot->file, l->sys);
+    rimf_heap_release(&l->heap, l->snapshot->biases);
+    l->snapshot->biases = NULL;
 }
 
 /* Returns 1 if there is one. */
@@ -115,15 +122,21 @@ static int find_manifest(struct loader *l, size_t n)
 {
     struct store_place place;
 
-    l->snapshot.pipeline = store_fingerprint(l, n);
-    store_system_place(l, &place, l->snapshot.pipeline);
-    l->snapshot.is_users = !take_manifest(l, &place);
-    return !l->snapshot.is_users || take_users(l);
+    l->snapshot->pipeline = store_fingerprint(l, n);
+    store_system_place(l, &place, l->snapshot->pipeline);
+    l->snapshot->is_users = !take_manifest(l, &place);
+    return !l->snapshot->is_users || take_users(l);
 }
 
 static int is_ours(const struct loader *l)
 {
-    return l->snapshot.file.view.header->made_by == store_made_by(l->snapshot.pipeline);
+    return l->snapshot->file.view.header->made_by == store_made_by(l->snapshot->pipeline);
+}
+
+static void complete(struct loader *l)
+{
+    program_complete(l);
+    files_want(l);
 }
 
 /* A snapshot of all passes saves mapping them.  Only the snapshot knows their libraries, and so whether
@@ -131,11 +144,11 @@ static int is_ours(const struct loader *l)
 static int find_late(struct loader *l)
 {
     if (may_apply(l) && find_manifest(l, pipeline_count(l->pipeline))) {
-        if (is_ours(l) && pipeline_know(l->pipeline, &l->snapshot.file.view) && !store_leaves_out(l))
+        if (is_ours(l) && pipeline_know(l->pipeline, &l->snapshot->file.view) && !store_leaves_out(l))
             return 1;
         store_forget(l);
     }
-    program_complete(l);
+    complete(l);
     return 0;
 }
 
@@ -146,7 +159,7 @@ static void say_none(struct loader *l)
 
     if (!rimf_log_enabled(&l->log, MVLD_LOG_FILES))
         return;
-    store_new_place(l, &place, l->snapshot.pipeline);
+    store_new_place(l, &place, l->snapshot->pipeline);
     rimf_log(&l->log, MVLD_LOG_FILES, "snapshot: there is none: %s",
              place.folder[0] ? place.folder : "this user has no folder for snapshots");
 }
@@ -155,22 +168,22 @@ void store_find(struct loader *l)
 {
     size_t n;
 
-    l->snapshot.launch_key = store_launch_key(l);
+    l->snapshot->launch_key = store_launch_key(l);
     if (!pipeline_is_late(l->pipeline) || !find_late(l)) {
         n = may_apply(l) ? pipeline_in_snapshot(l->pipeline) : 0;
         if (!n)
             return;
         if (!find_manifest(l, n)) {
             say_none(l);
-            if (l->snapshot.state == FOUND_NONE && store_preloads(l) && !l->knobs.snapshot)
-                l->snapshot.state = FOUND_UNASKED;
+            if (l->snapshot->state == FOUND_NONE && store_preloads(l) && !l->knobs->snapshot)
+                l->snapshot->state = FOUND_UNASKED;
             return;
         }
     }
     /* Later passes, and a process that may have to build a snapshot, read the tables; and the executable is
      * mapped first. */
     n = pipeline_in_snapshot(l->pipeline);
-    if (!l->knobs.snapshot && l->snapshot.file.view.header->n_relocations &&
+    if (!l->knobs->snapshot && l->snapshot->file.view.header->n_relocations &&
         n == pipeline_count(l->pipeline) && !l->direct && is_ours(l))
         relocations_expect(l);
 }
@@ -179,12 +192,12 @@ void store_find(struct loader *l)
  * it; the snapshot's has, at the addresses of that library. */
 static void name_moved(struct loader *l)
 {
-    const char *folder = l->snapshot.folder;
+    const char *folder = l->snapshot->folder;
     size_t size = rimf_strlen(folder) + sizeof "/" MOVED_FILE;
     struct mvld_symbol code, frames;
     char *name;
 
-    if (!l->snapshot.file.view.region || moved_library(l->image, &code, &frames))
+    if (!l->snapshot->file.view.region || moved_library(l->image, &code, &frames))
         return;
     name = rimf_heap_alloc(&l->heap, size);
     if (!name)
@@ -196,24 +209,24 @@ static void name_moved(struct loader *l)
 /* l->snapshot goes, applied or not. */
 static void apply_found(struct loader *l, const struct store_plan *plan)
 {
-    struct manifest_file *file = &l->snapshot.file;
+    struct manifest_file *file = &l->snapshot->file;
     const struct mvld_object *object = NULL;
     const char *why = NULL;
-    long texts = rimf_manifest_apply(l->image, file, store_made_by(l->snapshot.pipeline), &why, &object);
+    long texts = rimf_manifest_apply(l->image, file, store_made_by(l->snapshot->pipeline), &why, &object);
 
     if (texts < 0) {
-        say_not_applied(l, l->snapshot.folder, object ? object->name : NULL, why);
+        say_not_applied(l, l->snapshot->folder, object ? object->name : NULL, why);
     } else {
-        l->snapshot.state = FOUND_APPLIED;
+        l->snapshot->state = FOUND_APPLIED;
         file->laid.led = 0; /* they stay redirected */
         file->laid.end_text = file->laid.first_text;
         say_unplaced(l, &file->view);
         name_moved(l);
         rimf_log(&l->log, MVLD_LOG_FILES, "snapshot %s: applied, the code of %ld segments",
-                 l->snapshot.folder, texts);
+                 l->snapshot->folder, texts);
         if (plan->build | plan->outdated)
-            cpuid_renew(l, l->snapshot.folder, file->user);
-        later_start(l, l->snapshot.folder, file->user, plan->passes, plan->learns);
+            cpuid_renew(l, l->snapshot->folder, file->user);
+        later_start(l, l->snapshot->folder, file->user, plan->passes, plan->learns);
     }
     store_forget(l);
 }
@@ -221,9 +234,9 @@ static void apply_found(struct loader *l, const struct store_plan *plan)
 /* The user's snapshot is older than root's, and has other distances. */
 static int lies_elsewhere(struct loader *l)
 {
-    if (l->snapshot.file.view.header->layout_seed == l->arena.layout_seed)
+    if (l->snapshot->file.view.header->layout_seed == l->arena->layout_seed)
         return 0;
-    say_not_applied(l, l->snapshot.folder, NULL,
+    say_not_applied(l, l->snapshot->folder, NULL,
                    "root's is tried first and has other distances: `mvld build' makes this one anew");
     store_forget(l);
     return 1;
@@ -231,9 +244,9 @@ static int lies_elsewhere(struct loader *l)
 
 static void apply(struct loader *l, const struct store_plan *plan)
 {
-    if (l->snapshot.folder)
+    if (l->snapshot->folder)
         apply_found(l, plan);
-    if (l->snapshot.state < FOUND_APPLIED && !l->snapshot.is_users && take_users(l) && !lies_elsewhere(l))
+    if (l->snapshot->state < FOUND_APPLIED && !l->snapshot->is_users && take_users(l) && !lies_elsewhere(l))
         apply_found(l, plan);
 }
 
@@ -242,19 +255,19 @@ static void apply(struct loader *l, const struct store_plan *plan)
 /* An auditor would miss the direct calls of a snapshot. */
 static struct store_plan plan_images(struct loader *l, const char *miss)
 {
-    size_t n = l->program && !l->knobs.watcher ? pipeline_in_snapshot(l->pipeline) : 0;
-    int learn = l->knobs.snapshot == SNAPSHOT_RUN || rimf_streq(miss, "learn");
+    size_t n = l->program && !l->knobs->watcher ? pipeline_in_snapshot(l->pipeline) : 0;
+    int learn = l->knobs->snapshot == SNAPSHOT_RUN || rimf_streq(miss, "learn");
     /* Distances are reproducible only if we choose them.  A process with more rights than its caller does
      * not write. */
-    int may = n && l->arena.end && !l->block.secure;
-    int wanted = may && !l->knobs.check && (l->knobs.snapshot || learn || rimf_streq(miss, "build"));
+    int may = n && l->arena->end && !l->block->secure;
+    int wanted = may && !l->knobs->check && (l->knobs->snapshot || learn || rimf_streq(miss, "build"));
 
     return (struct store_plan){
         .passes = n,
         .pipeline = n ? store_fingerprint(l, n) : 0,
         /* Replaced tables have no slots: the next start builds. */
-        .build = wanted && l->snapshot.state != FOUND_RELOCATED,
-        .outdated = wanted && l->snapshot.state == FOUND_RELOCATED,
+        .build = wanted && l->snapshot->state != FOUND_RELOCATED,
+        .outdated = wanted && l->snapshot->state == FOUND_RELOCATED,
         .learns = may && learn,
         .lock = -1,
     };
@@ -276,9 +289,9 @@ static int is_young(const struct loader *l, struct store_place *place)
  * each time.  Under a filter all writing calls are refused: not even the time is queried. */
 static const char *why_not_now(struct loader *l, struct store_plan *plan)
 {
-    if (l->filtered.on)
+    if (l->filtered->on)
         return "a filter of system calls is in force";
-    if (l->snapshot.state == FOUND_UNASKED)
+    if (l->snapshot->state == FOUND_UNASKED)
         return "the first one with what is preloaded is made by `mvld build'";
     store_new_place(l, &plan->place, plan->pipeline);
     return is_young(l, &plan->place) ? "the one that is there is of this minute" : NULL;
@@ -290,15 +303,15 @@ static void lock_with(struct loader *l, struct store_plan *plan)
     const struct store_place *place = &plan->place;
     const char *why = NULL;
 
-    if (l->knobs.snapshot)
+    if (l->knobs->snapshot)
         store_new_place(l, &plan->place, plan->pipeline);
     else
         why = why_not_now(l, plan);
     if (!why && place->folder[0])
-        plan->lock = (int)caches_lock(l, place->folder, place->user, l->knobs.snapshot != 0, &why);
+        plan->lock = (int)caches_lock(l, place->folder, place->user, l->knobs->snapshot != 0, &why);
     if (!why || !sys_failed(plan->lock))
         return;
-    if (l->knobs.snapshot)
+    if (l->knobs->snapshot)
         store_end(l, STORE_REFUSAL, why, 1);
     rimf_log(&l->log, MVLD_LOG_FILES, "snapshot: none is written: %s", why);
     plan->build = plan->outdated = 0;
@@ -324,7 +337,7 @@ static size_t begin(struct loader *l, const struct store_plan *plan, size_t n)
 {
     struct store_plan *kept = n ? rimf_heap_alloc(&l->heap, sizeof *kept + sizeof *kept->made) : NULL;
 
-    if (n && !kept && l->knobs.snapshot)
+    if (n && !kept && l->knobs->snapshot)
         store_end(l, STORE_REFUSAL, "out of memory", 1);
     if (!kept) {
         unlock(l, plan);
@@ -332,7 +345,7 @@ static size_t begin(struct loader *l, const struct store_plan *plan, size_t n)
     }
     *kept = *plan;
     kept->made = (struct rimf_start *)(kept + 1);
-    l->snapshot.plan = kept;
+    l->snapshot->plan = kept;
     rimf_image_watch(l->image);
     rimf_image_will_write(l->image);
     place_set_unplaced(l);
@@ -345,24 +358,24 @@ static const char as_is[] = "libraries lie where the kernel puts them (placement
 static __attribute__((noreturn)) void say_checked(struct loader *l, size_t n, int applied)
 {
     const char *why = *l->refusal        ? l->refusal
-                      : l->knobs.watcher ? l->knobs.watcher
+                      : l->knobs->watcher ? l->knobs->watcher
                       : !n               ? "none can hold the work of these passes"
-                      : !l->arena.end    ? as_is
+                      : !l->arena->end    ? as_is
                                          : "there is none for these passes and options";
 
-    if (applied && l->later.folder)
-        store_end(l, "", l->later.folder, 0);
+    if (applied && l->later->folder)
+        store_end(l, "", l->later->folder, 0);
     store_end(l, STORE_REFUSAL, why, 1);
 }
 
 /* The passes need not run, or not as if there were no snapshots. */
 static void spare(struct loader *l, size_t n, int plain)
 {
-    if (l->snapshot.state == FOUND_APPLIED)
+    if (l->snapshot->state == FOUND_APPLIED)
         pipeline_applied(l->pipeline, l->image, n);
-    else if (l->snapshot.state == FOUND_LEFT) /* relocations that passes would read are not the files' */
+    else if (l->snapshot->state == FOUND_LEFT) /* relocations that passes would read are not the files' */
         pipeline_leave(l->pipeline, n, "its snapshot is in part there, and does not fit");
-    else if (plain && !l->knobs.snapshot)
+    else if (plain && !l->knobs->snapshot)
         pipeline_leave(l->pipeline, n, "there is no snapshot (on-miss = plain)");
 }
 
@@ -374,25 +387,25 @@ size_t store_begin(struct loader *l)
     int plain = rimf_streq(miss, "plain");
     size_t n = plan.passes;
 
-    if (watcher && plan.build && l->knobs.snapshot)
+    if (watcher && plan.build && l->knobs->snapshot)
         store_end(l, STORE_REFUSAL, watcher, 1);
     if (watcher)
         plan.build = plan.outdated = plan.learns = 0;
-    if (l->knobs.snapshot && n && !plan.build)
+    if (l->knobs->snapshot && n && !plan.build)
         store_end(l, STORE_REFUSAL, as_is, 1);
     if (n && may_apply(l))
         apply(l, &plan);
-    if (l->knobs.check)
-        say_checked(l, n, l->snapshot.state == FOUND_APPLIED);
+    if (l->knobs->check)
+        say_checked(l, n, l->snapshot->state == FOUND_APPLIED);
     caller_finish(l);
-    if (l->snapshot.state == FOUND_APPLIED)
+    if (l->snapshot->state == FOUND_APPLIED)
         plan.build = plan.outdated = 0;
     if (plan.build | plan.outdated)
         lock_with(l, &plan);
     if (plan.outdated)
         make_room(l, &plan.place);
-    if (l->snapshot.state < FOUND_APPLIED && !plain) {
-        program_complete(l);
+    if (l->snapshot->state < FOUND_APPLIED && !plain) {
+        complete(l);
         n = pipeline_count(l->pipeline) ? n : 0;
     }
     spare(l, n, plain);
@@ -404,7 +417,7 @@ size_t store_begin(struct loader *l)
 
 void store_keep(struct loader *l, int failed)
 {
-    struct store_plan *plan = l->snapshot.plan;
+    struct store_plan *plan = l->snapshot->plan;
 
     if (failed)
         rimf_format(l->refusal, sizeof l->refusal, "a pass failed: %s", rimf_api()->last_error(l->image));
@@ -413,13 +426,13 @@ void store_keep(struct loader *l, int failed)
     rimf_image_watch_end(l->image);
     unlock(l, plan);
     rimf_heap_release(&l->heap, plan);
-    l->snapshot.plan = NULL;
+    l->snapshot->plan = NULL;
 }
 
 /* A request for a snapshot, or for a check only, must not start the program. */
 void store_or_exit(struct loader *l)
 {
-    if (!l->knobs.check && (!l->knobs.snapshot || l->later.folder))
+    if (!l->knobs->check && (!l->knobs->snapshot || l->later->folder))
         return;
     if (!l->pipeline)
         store_end(l, STORE_REFUSAL, *l->refusal ? l->refusal : "no pass is configured for this program", 1);

@@ -123,4 +123,5 @@ __attribute__((visibility("default"))) const struct mvld_pass mvld_pass = {
     .library = "libmultiverse.so.1",
     .run = run,
     .removed = removed,
+    .flags = MVLD_PASS_VARIANTS,
 };

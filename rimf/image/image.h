@@ -118,9 +118,9 @@ struct mvld_segment rimf_image_extended(const struct mvld_image *, const void *d
 /* This pass has failed: drops all of its edits. */
 void rimf_image_forget_edits(struct mvld_image *, const struct mvld_context *);
 
-/* Sets the function that tells whether a pass of this name is in the pipeline and not idle.  NULL: none is. */
+/* Sets the function that tells whether a pass with this flag (MVLD_PASS_*) is in the pipeline and not idle.  NULL: none is. */
 void rimf_image_set_planned(struct mvld_image *,
-                            int (*planned)(const void *cookie, const char *pass),
+                            int (*planned)(const void *cookie, uint32_t flag),
                             const void *cookie);
 
 /* 1: no debugger is attached, as checked a moment ago; 0: check when it matters. */

@@ -188,7 +188,7 @@ struct rimf_feeder {
     void *failed_cookie;
     int (*caller_hooks)(void *cookie, const char **why);
     void *caller_cookie;
-    int (*planned)(const void *cookie, const char *pass);
+    int (*planned)(const void *cookie, uint32_t flag);
     const void *planned_cookie;
 };
 

@@ -150,12 +150,12 @@ static int plan(struct wanted *w)
     return 0;
 }
 
-/* Without the pass, which knows about moved code, libmultiverse patches: only the originals. */
+/* Without a pass that knows about moved code, libmultiverse patches: only the originals. */
 static const char *is_patched(struct mvld_image *image, const struct rimf_object *object)
 {
     int noted;
 
-    if (image->feeder.planned && image->feeder.planned(image->feeder.planned_cookie, "multiverse"))
+    if (image->feeder.planned && image->feeder.planned(image->feeder.planned_cookie, MVLD_PASS_VARIANTS))
         return NULL;
     noted = rimf_note_each(&object->public, MULTIVERSE_NOTE_NAME, MULTIVERSE_NOTE_TABLES, NULL, NULL);
     return noted > 0   ? "its code is patched at run time, by no pass (multiverse)"

@@ -19,7 +19,7 @@ void rimf_image_set_caller_hooks(struct mvld_image *image, int (*caller_hooks)(v
 }
 
 void rimf_image_set_planned(struct mvld_image *image,
-                            int (*planned)(const void *cookie, const char *pass),
+                            int (*planned)(const void *cookie, uint32_t flag),
                             const void *cookie)
 {
     image->feeder.planned = planned;

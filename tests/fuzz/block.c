@@ -7,7 +7,7 @@
  * A line of the input is a variable; a line that begins with '!' is an auxv entry,
  * its second character the type.
  */
-#include "loader/loader.h"
+#include "loader/process/block.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -9,6 +9,8 @@
  * with its NUL.
  */
 #include "loader/loader.h"
+#include "loader/process/block.h"
+#include "loader/process/process.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -63,12 +65,12 @@ static void check(struct loader *l)
 {
     if ((l->log.categories & ~(uint32_t)ALL) || (l->log.fd != -1 && l->log.fd != 2 && l->log.fd != 200))
         abort();
-    if (l->knobs.off && l->log.fd >= 0)
+    if (l->knobs->off && l->log.fd >= 0)
         abort();
-    for (char **e = l->block.envp; l->block.secure && *e; e++)
+    for (char **e = l->block->envp; l->block->secure && *e; e++)
         if (!strncmp(*e, "MVLD=", 5) || !strncmp(*e, "MVLD_", 5))
             abort();
-    if (l->block.secure && (l->knobs.host || l->knobs.off || l->knobs.preload))
+    if (l->block->secure && (l->knobs->host || l->knobs->off || l->knobs->preload))
         abort();
 }
 
@@ -77,11 +79,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     /* argc, argv, its NULL, envp, its NULL, auxv */
     uintptr_t stack[3 + ENTRIES + 1 + 4] = {1, (uintptr_t) "program", 0};
     static struct loader l;
+    static struct block block;
+    static struct knobs knobs;
     static struct rimf_sys sys;
     char *text = malloc(size + 1);
     size_t n = 3;
 
-    memset(&l, 0, sizeof l);
+    block = (struct block){0};
+    knobs = (struct knobs){0};
+    l = (struct loader){.block = &block, .knobs = &knobs};
     sys.call = call;
     memcpy(text, data, size);
     text[size] = 0;
@@ -92,7 +98,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     l.sys = &sys;
     l.log = (struct rimf_log){.sys = &sys, .fd = -1};
     rimf_heap_init(&l.heap, &sys);
-    block_read(&l.block, stack);
+    block_read(l.block, stack);
     if (!setjmp(ended)) {
         knobs_read(&l);
         check(&l);

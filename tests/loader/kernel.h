@@ -7,6 +7,7 @@
 
 #include "../check.h"
 #include "loader/loader.h"
+#include "loader/start/rooms.h"
 
 #include <errno.h>
 #include <fcntl.h>

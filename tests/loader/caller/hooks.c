@@ -96,8 +96,10 @@ static void move_functions(void)
 
 struct loader *start(void)
 {
+    static struct rooms rooms;
     struct loader *l = &loader_state;
 
+    rooms_set(l, &rooms);
     caller_behind();
     caller_stubs();
     /* Stage 0 has an _r_debug of its own.  What the host loader keeps is its own, or, before
@@ -109,7 +111,7 @@ struct loader *start(void)
     l->sys = &rimf_sys_kernel;
     l->log = process_log;
     l->image = image;
-    find_text(&l->host, find_object(MVLD_OBJECT_LOADER));
+    find_text(l->host, find_object(MVLD_OBJECT_LOADER));
     move_functions();
     return l;
 }
@@ -228,7 +230,7 @@ void prepare(struct loader *l)
     const char *why = "";
 
     CHECK(caller_prepare(l, &why) == 0, "(%s)", why);
-    CHECK(image->kept[1].at == l->caller.functions[1].at);
+    CHECK(image->kept[1].at == l->caller->functions[1].at);
 }
 
 /* The questions tell who asks: without answers each is answered otherwise in moved code. */
@@ -313,7 +315,7 @@ static volatile int over;
 /* dladdr itself takes a lock, which the thread may be about to take. */
 static void in_handler(int signal)
 {
-    struct link_map *(*find)(void *) = (void *)loader_state.caller.functions[0].at;
+    struct link_map *(*find)(void *) = (void *)loader_state.caller->functions[0].at;
     struct link_map *map = find((char *)(uintptr_t)moved + 3);
 
     if (signal != SIGALRM || !map || !strstr(map->l_name, "libcaller_caller.so"))

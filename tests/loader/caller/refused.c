@@ -39,7 +39,7 @@ void breakpoints(void)
         const char *why = "";
 
         prepare(l);
-        memcpy(functions, l->caller.functions, sizeof functions);
+        memcpy(functions, l->caller->functions, sizeof functions);
         at = functions[which % CALLER_NEEDED].at;
         if (!at)
             continue;
@@ -47,10 +47,10 @@ void breakpoints(void)
         put(at, &trap, 1);
         save(functions, before);
         if (which < CALLER_NEEDED) {
-            l->caller.stubs = 0;
+            l->caller->stubs = 0;
             for (unsigned i = 0; i < CALLER_NEEDED; i++) /* as if never found */
                 rimf_image_keep_original(l->image, i, 0, 0);
-            CHECK(caller_prepare(l, &why) == -ENOTSUP && l->caller.stubs == 0);
+            CHECK(caller_prepare(l, &why) == -ENOTSUP && l->caller->stubs == 0);
         }
         CHECK(caller_install(l, &why) < 0 && *why);
         save(functions, after);
@@ -66,7 +66,7 @@ void stubs_in_use(void)
     uint8_t nop = 0x90;
 
     prepare(l);
-    put(l->caller.stubs + 17, &nop, 1);
+    put(l->caller->stubs + 17, &nop, 1);
     CHECK(caller_install(l, &why) < 0 && *why);
     CHECK(caller_prepare(l, &why) == -ENOTSUP && *why);
 }
@@ -77,7 +77,7 @@ void not_prepared(void)
     const char *why = "";
 
     CHECK(caller_install(l, &why) < 0 && *why);
-    l->host.musl = 1;
+    l->host->musl = 1;
     CHECK(caller_prepare(l, &why) == -ENOTSUP && strstr(why, "musl"));
 }
 
@@ -100,17 +100,17 @@ static void fail_each(int unwinder)
                 open_unwinder();
             l = start();
             prepare(l);
-            save(l->caller.functions, before);
+            save(l->caller->functions, before);
             image->sys = &kernel.sys;
             err = caller_install(l, &why);
             image->sys = &rimf_sys_kernel;
-            save(l->caller.functions, after);
+            save(l->caller->functions, after);
             if (err)
                 CHECK(memcmp(before, after, sizeof before) == 0, "(call %d: %s)", n, why);
             else
                 check_hooks();
             if (!err && unwinder)
-                check_unwinder(l->caller.unwinder != NULL);
+                check_unwinder(l->caller->unwinder != NULL);
             _exit(err ? 3 : kernel.calls < n ? 4 : 0);
         }
         CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status), "(call %d: %x)", n,

@@ -67,7 +67,7 @@ void unwinder(void)
     CHECK(moved != NULL);
     check_unwinder(0);
     prepare(l);
-    CHECK(l->caller.unwinder != NULL);
+    CHECK(l->caller->unwinder != NULL);
     CHECK(caller_install(l, &why) == 0, "(%s)", why);
     check_unwinder(1);
     check_hooks();
@@ -79,19 +79,19 @@ void unwinder_later(void)
     const char *why = "";
 
     prepare(l);
-    CHECK(l->caller.unwinder == NULL && !dlopen("libgcc_s.so.1", RTLD_NOW | RTLD_NOLOAD));
+    CHECK(l->caller->unwinder == NULL && !dlopen("libgcc_s.so.1", RTLD_NOW | RTLD_NOLOAD));
     CHECK(caller_install(l, &why) == 0, "(%s)", why);
     for (int i = 0; i < 3; i++) {
         void *library = dlopen("libgcc_s.so.1", RTLD_NOW);
 
         CHECK(library != NULL);
         update(l);
-        CHECK(l->caller.unwinder != NULL);
+        CHECK(l->caller->unwinder != NULL);
         if (i == 2)
             break;
         CHECK(dlclose(library) == 0);
         update(l);
-        CHECK(l->caller.unwinder == NULL && image->kept[CALLER_IP].at == 0);
+        CHECK(l->caller->unwinder == NULL && image->kept[CALLER_IP].at == 0);
     }
     check_unwinder(1);
 }

@@ -9,6 +9,7 @@
 
 #include "../../rimf/image/process.h"
 #include "loader/loader.h"
+#include "loader/start/rooms.h"
 
 #define CODE 64 /* bytes of caller_call */
 

@@ -80,6 +80,8 @@ static void replace(const struct host *host, const char *code)
     CHECK(mprotect((void *)host->text, size, PROT_READ | PROT_EXEC) == 0);
 }
 
+static struct rooms rooms;
+
 /* How many are put. */
 static size_t put(struct host host, int fits)
 {
@@ -89,11 +91,13 @@ static size_t put(struct host host, int fits)
     const char *how;
     size_t made, patches;
 
-    memset(&loader_state, 0, sizeof loader_state);
-    loader_state.host = host;
-    loader_state.cpuid.earlier = fits ? &none : NULL;
+    rooms = (struct rooms){0};
+    loader_state = (struct loader){0};
+    rooms_set(&loader_state, &rooms);
+    *loader_state.host = host;
+    loader_state.cpuid->earlier = fits ? &none : NULL;
     patches = text_questions(&loader_state, questions, n_questions, patch, &made);
-    CHECK(text_write(&kernel.sys, &loader_state.host, patch, patches, &how) == 0);
+    CHECK(text_write(&kernel.sys, loader_state.host, patch, patches, &how) == 0);
     return made;
 }
 
@@ -142,8 +146,8 @@ static void same_answers(const struct host *plain, const struct host *host)
                 CHECK(is_same(ask(plain, i, values[v]), ask(host, i, values[v])), "question %zu, %x", i,
                       values[v]);
     /* Room for all of them there is none, where there are many (glibc 2.31 has 14 questions). */
-    CHECK(loader_state.cpuid.n_first == RIMF_COUNT(loader_state.cpuid.first) ||
-          (n_questions < 20 && loader_state.cpuid.n_first > 0), "%zu", (size_t)loader_state.cpuid.n_first);
+    CHECK(loader_state.cpuid->n_first == RIMF_COUNT(loader_state.cpuid->first) ||
+          (n_questions < 20 && loader_state.cpuid->n_first > 0), "%zu", (size_t)loader_state.cpuid->n_first);
 }
 
 /* What is known is answered so, and everything else of the registers is as before the cpuid. */
@@ -151,8 +155,8 @@ static void known_answers(const struct host *asking, const struct host *host)
 {
     static struct cpu_answer known = {0, 0, 0xffffffff, 0xfffffffe, 0xfffffffd, 5};
 
-    loader_state.cpuid.earlier = &known;
-    loader_state.cpuid.n_earlier = 1;
+    loader_state.cpuid->earlier = &known;
+    loader_state.cpuid->n_earlier = 1;
     for (size_t i = 0; i < n_questions; i++) {
         for (size_t v = 0; v < RIMF_COUNT(values); v++) {
             struct left *expected = ask(asking, i, values[v]);
@@ -174,19 +178,19 @@ static void asked_once(struct host host)
 
     for (size_t i = 0; i < n_questions; i++) {
         const uint8_t *code = (const uint8_t *)host.bias + questions[i].at;
-        struct cpu_answer *first = loader_state.cpuid.first;
+        struct cpu_answer *first = loader_state.cpuid->first;
         struct left *left;
 
         CHECK((*code == 0xe9) == questions[i].again, "question %zu", i);
         jumps += *code == 0xe9;
         if (*code != 0xe9)
             continue;
-        memset(&loader_state.cpuid, 0, sizeof loader_state.cpuid);
+        memset(loader_state.cpuid, 0, sizeof *loader_state.cpuid);
         left = ask(&host, i, 3);
-        CHECK(loader_state.cpuid.n_first == 1 && (uint32_t)left->registers.rdx == first->edx);
+        CHECK(loader_state.cpuid->n_first == 1 && (uint32_t)left->registers.rdx == first->edx);
         *first = (struct cpu_answer){first->leaf, first->subleaf, 1, 2, 3, 0xfffffff4};
         left = ask(&host, i, 3);
-        CHECK(loader_state.cpuid.n_first == 1 && left->registers.rax == 1 &&
+        CHECK(loader_state.cpuid->n_first == 1 && left->registers.rax == 1 &&
               left->registers.rbx == 2 && left->registers.rcx == 3 && left->registers.rdx == 0xfffffff4);
     }
     CHECK(jumps == again);

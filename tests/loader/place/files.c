@@ -11,6 +11,7 @@
 #define DENYWRITE 0x800
 
 static struct loader loader; /* zero, but for what a test sets */
+static struct rooms rooms;
 static char path[] = "/tmp/mvld-files-XXXXXX";
 
 static uintptr_t map(uintptr_t address, size_t length, int flags, int fd)
@@ -56,11 +57,11 @@ static void replaced_files_do_not_count(void)
     CHECK(!files_identity(&loader, at - 1) && !files_identity(&loader, at + 8192));
     /* the newest mapping of an address */
     CHECK(!munmap((void *)at, 8192));
-    loader.arena = (struct arena){.start = at, .end = at + 8192, .grain = 4096};
-    place_loosen(&loader.arena);
+    *loader.arena = (struct arena){.start = at, .end = at + 8192, .grain = 4096};
+    place_loosen(loader.arena);
     CHECK(map(0, 8192, DENYWRITE, new) == at);
     is_the_file_of(at, new);
-    loader.arena = (struct arena){0};
+    *loader.arena = (struct arena){0};
     close(old);
     close(new);
 }
@@ -90,12 +91,12 @@ static void silence_is_noted(void)
     is_the_file_of(at, fd);
     munmap((void *)at, 8192);
     loader.sys = &kernel.sys;
-    loader.arena = (struct arena){.start = at, .end = at + 8192, .grain = 4096};
-    place_loosen(&loader.arena);
+    *loader.arena = (struct arena){.start = at, .end = at + 8192, .grain = 4096};
+    place_loosen(loader.arena);
     CHECK(map(0, 8192, DENYWRITE, fd) == at); /* the mmap works, the fstat fails */
     CHECK(kernel.calls == 2 && !files_identity(&loader, at));
     loader.sys = &rimf_sys_kernel;
-    loader.arena = (struct arena){0};
+    *loader.arena = (struct arena){0};
     close(fd);
 }
 
@@ -109,29 +110,30 @@ static void many(void)
     for (size_t i = 0; i < 200; i++)
         is_the_file_of(at[i], fd);
     /* A library that comes and goes has one note, beside its neighbours'. */
-    size_t before = loader.files.n;
+    size_t before = loader.files->n;
     for (size_t i = 0; i < 10000; i++) {
         CHECK(!munmap((void *)at[7], 4096));
-        loader.arena = (struct arena){.start = at[7], .end = at[7] + 4096, .grain = 4096};
-        place_loosen(&loader.arena);
+        *loader.arena = (struct arena){.start = at[7], .end = at[7] + 4096, .grain = 4096};
+        place_loosen(loader.arena);
         CHECK(map(0, 4096, DENYWRITE, fd) == at[7]);
     }
-    loader.arena = (struct arena){0};
-    CHECK(loader.files.n == before, "%zu notes, before %zu", loader.files.n, before);
+    *loader.arena = (struct arena){0};
+    CHECK(loader.files->n == before, "%zu notes, before %zu", loader.files->n, before);
     for (size_t i = 0; i < 200; i++)
         is_the_file_of(at[i], fd);
-    loader.files.wanted = 0;
-    size_t n = loader.files.n;
+    loader.files->wanted = 0;
+    size_t n = loader.files->n;
     map(0, 4096, DENYWRITE, fd);
-    CHECK(loader.files.n == n);
+    CHECK(loader.files->n == n);
     close(fd);
 }
 
 int main(void)
 {
+    rooms_set(&loader, &rooms);
     loader.sys = &rimf_sys_kernel;
     rimf_heap_init(&loader.heap, loader.sys);
-    loader.files.wanted = 1;
+    loader.files->wanted = 1;
     CHECK(close(mkstemp(path)) == 0);
     replaced_files_do_not_count();
     segments_that_follow_a_reservation();

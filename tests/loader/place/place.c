@@ -16,6 +16,7 @@
 #define DENYWRITE 0x800
 
 static struct loader loader; /* zero, but for what a test sets */
+static struct rooms rooms;
 
 static long call(uintptr_t address, size_t length, int prot, int flags, int fd)
 {
@@ -154,10 +155,11 @@ static void randomness_is_recognized(void)
 {
     static char name[] = "/bin/true";
     Elf64_auxv_t execfn = {AT_EXECFN, {(uintptr_t)name}};
-    struct loader l = {.block = {.execfn = &execfn}};
+    struct block block = {.execfn = &execfn};
+    struct loader l = {.block = &block};
 
     CHECK(place_is_random(&l));
-    l.block.execfn = NULL;
+    block.execfn = NULL;
     CHECK(place_is_random(&l));
 }
 
@@ -168,8 +170,8 @@ static void objects_go_to_the_arena(uintptr_t start)
     int fd = open("/proc/self/exe", O_RDONLY);
     int object = MAP_PRIVATE | DENYWRITE;
 
-    loader.arena = (struct arena){.start = start, .end = start + 16 * MIB, .grain = 4096};
-    place_loosen(&loader.arena);
+    *loader.arena = (struct arena){.start = start, .end = start + 16 * MIB, .grain = 4096};
+    place_loosen(loader.arena);
     CHECK(call(0, 2 * MIB, PROT_READ, object, fd) == (long)(start + 14 * MIB));
     CHECK(call(0, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1) ==
           (long)(start + 14 * MIB - 4096));
@@ -249,14 +251,16 @@ static void low_places_are_drawn(int spacious, double bits, int print)
     static const Elf64_Phdr text = {.p_type = PT_LOAD, .p_vaddr = 0x400000, .p_memsz = 0x100000};
     Elf64_auxv_t phdr = {AT_PHDR, {(uintptr_t)&text}}, phnum = {AT_PHNUM, {1}};
     struct kernel kernel = {.sys = {draw_heap}};
-    struct loader low = {.sys = &kernel.sys, .block = {.phdr = &phdr, .phnum = &phnum}};
+    struct block block = {.phdr = &phdr, .phnum = &phnum};
+    struct arena arena = {0};
+    struct loader low = {.sys = &kernel.sys, .block = &block, .arena = &arena};
     double found;
 
     for (size_t i = 0; i < STARTS; i++) {
         place_near_low(&low, spacious);
-        CHECK(low.arena.end - low.arena.start >= (spacious ? 740 : 490) * MIB &&
-              low.arena.end < 2048 * MIB);
-        values[i] = (long)low.arena.end / 4096;
+        CHECK(arena.end - arena.start >= (spacious ? 740 : 490) * MIB &&
+              arena.end < 2048 * MIB);
+        values[i] = (long)arena.end / 4096;
     }
     found = entropy(values, STARTS);
     if (print)
@@ -275,6 +279,7 @@ int main(int argc, char **argv)
         low_places_are_drawn(1, 16.67, 1);
         return 0;
     }
+    rooms_set(&loader, &rooms);
     loader.sys = &kernel.sys;
     loader.log.fd = -1;
     arena_is_a_ring();

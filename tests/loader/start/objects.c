@@ -54,25 +54,28 @@ static size_t said(int fd, const char *word, const char *name)
 static int with_memory(size_t size, int fd)
 {
     static _Alignas(16) char memory[2048];
+    static struct rooms rooms;
     int missed;
 
+    rooms = (struct rooms){0};
     loader = (struct loader){.sys = &short_of_memory};
+    rooms_set(&loader, &rooms);
     loader.log = (struct rimf_log){.sys = &rimf_sys_kernel, .fd = fd, .categories = MVLD_LOG_FILES};
     memset(memory, 0, sizeof memory);
     rimf_heap_init(&loader.heap, &short_of_memory);
     rimf_heap_seed(&loader.heap, memory, size);
     list(AT_START);
     objects_start(&loader);
-    if (!loader.maps.n) /* not even that much: nothing is done for any object */
+    if (!loader.maps->n) /* not even that much: nothing is done for any object */
         return -1;
     list(AT_START + NEW);
     objects_changed(&loader);
-    missed = loader.maps.n == AT_START;
+    missed = loader.maps->n == AT_START;
     loader.heap.sys = &rimf_sys_kernel;
     list(ALL);
     objects_changed(&loader);
     objects_changed(&loader);
-    CHECK(loader.maps.n == ALL, "%zu bytes: %zu are known", size, loader.maps.n);
+    CHECK(loader.maps->n == ALL, "%zu bytes: %zu are known", size, loader.maps->n);
     for (size_t i = 0; i < ALL; i++)
         CHECK(said(fd, i < AT_START ? "object" : "new object", names[i]) == 1,
               "%zu bytes: %s is new %zu times", size, names[i], said(fd, "new object", names[i]));
