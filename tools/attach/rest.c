@@ -281,6 +281,16 @@ char attach_thread_state(const struct attach *a, pid_t thread)
     return state;
 }
 
+/* A thread may have a filter of system calls that the process has not. */
+static int is_filtered(const struct attach *a, pid_t thread)
+{
+    char *text = attach_thread_file(a, thread, "status"), *line = strstr(text, "\nSeccomp:");
+    int filtered = line && strtoul(line + 9, NULL, 10) != 0;
+
+    free(text);
+    return filtered;
+}
+
 /* Tries each thread once, waiting ones first. */
 static int try_threads(struct attach *a, int running)
 {
@@ -293,7 +303,8 @@ static int try_threads(struct attach *a, int running)
 
         if (state == 'T')
             attach_fail(a, "process %d is stopped", a->pid);
-        else if ((state == 'R' || state == 'S') && (running || waits_in_a_call(a, thread)))
+        else if ((state == 'R' || state == 'S') && (running || waits_in_a_call(a, thread)) &&
+                 !is_filtered(a, thread))
             done = !stop_thread(a, thread);
     }
     if (folder)

@@ -7,18 +7,22 @@
  *     vfork     waits for a child that has its memory, for a second
  *     threads   five hundred threads wait
  *     filter    has a filter of system calls that allows all
+ *     filtered  the only thread that waits has a filter by which mmap(2) ends the process
  *     exec      another thread executes the program anew, again and again, thirty times
  *     exit      another thread ends it, with status 7, after a time by chance
  */
 #include <linux/filter.h>
+#include <linux/futex.h>
 #include <linux/seccomp.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -124,6 +128,35 @@ static void by_filter(void)
     wait_for_input();
 }
 
+static int ended;
+
+static void *waits_filtered(void *nothing)
+{
+    struct sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mmap, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {4, filter};
+
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
+        exit(2);
+    wait_for_input();
+    __atomic_store_n(&ended, 1, __ATOMIC_SEQ_CST);
+    syscall(SYS_futex, &ended, FUTEX_WAKE, 1, NULL, NULL, 0);
+    return nothing;
+}
+
+/* Its first thread waits as for a lock, which is no place of rest. */
+static void by_filtered(void)
+{
+    setvbuf(stdout, NULL, _IONBF, 0); /* a buffer is memory from mmap(2) */
+    start(waits_filtered);
+    while (!__atomic_load_n(&ended, __ATOMIC_SEQ_CST))
+        syscall(SYS_futex, &ended, FUTEX_WAIT, 0, NULL, NULL, 0);
+}
+
 static void *executes(void *nothing)
 {
     int left = arguments[2] ? atoi(arguments[2]) : 30;
@@ -171,7 +204,7 @@ static const struct {
     const char *name;
     void (*run)(void);
 } ways[] = {{"malloc", by_malloc}, {"vfork", by_vfork}, {"threads", by_threads}, {"filter", by_filter},
-            {"exec", by_exec}, {"exit", by_exit}};
+            {"filtered", by_filtered}, {"exec", by_exec}, {"exit", by_exit}};
 
 int main(int argc, char **argv)
 {
