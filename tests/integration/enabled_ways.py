@@ -19,15 +19,15 @@ from machine import COMMANDS, UNITS, check, did, libdir, start, support
 
 
 def wrapper(machine):
-    """A command is enabled by a script that is found before it: its file stays as it is, the script starts it from
-    the snapshot, plainly with MVLD=off and without mvld, and by the name that it was enabled by."""
+    """A command is enabled by a wrapper that is found before it: its file stays as it is, the wrapper starts it from
+    the snapshot, plainly with MVLD=off, and by the name that it was enabled by."""
     program = machine.command("tool")
     (machine.programs / "other").symlink_to(program)
     before, was = machine.files(), program.stat()
     did([machine.mvld, "enable", "other"])
     script = COMMANDS[0] / "other"
-    check(shutil.which("other") == str(script) and program.stat() == was, "there is a script, and the file is as it was")
-    check(machine.is_applied(script) and not machine.is_applied(program), "the script alone starts from the snapshot")
+    check(shutil.which("other") == str(script) and program.stat() == was, "there is a wrapper, and the file is as it was")
+    check(machine.is_applied(script) and not machine.is_applied(program), "the wrapper alone starts from the snapshot")
     found = machine.status("other")
     check((found["by"], found["made"], found["applied"]) == ("wrapper", str(script), True), f"status: {found}")
     check(f"{program}: wrapper {script}, snapshot of " in did([machine.mvld, "status"]), "status as text")
@@ -38,17 +38,12 @@ def wrapper(machine):
     check((done.stdout, done.returncode, done.stderr) == ("a b *\n", 7, ""), f"arguments and status: {done}")
     done = subprocess.run(["sh", "-c", 'exec other -c "echo \\$BASH"'], capture_output=True, text=True)
     check(done.stdout == f"{machine.programs}/other\n", f"by which name: {done}")
-    check(script.read_text() in did(["cat", script]) and did([machine.mvld, "enable", "other"]), "enabled twice")
-    check(did([machine.mvld, "build", "--check", "other"]).startswith("/var/cache/mvld/snapshots/"), "by the script's name")
-    aside = Path(machine.mvld + ".aside")
-    os.rename(machine.mvld, aside)
-    done = subprocess.run(says, capture_output=True, text=True)
-    check((done.stdout, done.returncode, done.stderr) == ("a b *\n", 7, ""), f"without mvld: {done}")
-    os.rename(aside, machine.mvld)
-    script.write_text(script.read_text() + "# mine\n")
+    check(did([machine.mvld, "enable", "other"]), "enabled twice")
+    check(did([machine.mvld, "build", "--check", "other"]).startswith("/var/cache/mvld/snapshots/"), "by the wrapper's name")
+    script.write_bytes(script.read_bytes() + b"# mine\n")
     found = machine.status("other", trouble=True)
     check(found["remedy"] == f"mvld disable {program}" and "changed since" in found["trouble"], f"edited: {found}")
-    check("was changed since" in machine.fails("disable", "other") and script.exists(), "an edited script stays")
+    check("was changed since" in machine.fails("disable", "other") and script.exists(), "an edited wrapper stays")
     script.unlink()
     machine.is_plain(before)
     own = machine.command("own")
@@ -66,7 +61,85 @@ def wrapper(machine):
     found = machine.status("tool", trouble=True)
     check(found["remedy"] == f"mvld disable {program}" and "gone" in found["trouble"], f"status: {found}")
     did([machine.mvld, "disable", "tool"])
-    check(not (COMMANDS[0] / "tool").exists(), "the program is gone, and now its script")
+    check(not (COMMANDS[0] / "tool").exists(), "the program is gone, and now its wrapper")
+
+
+def wrapper_alone(machine):
+    """Whatever of mvld is gone, and whatever the program has become: its wrapper starts it."""
+    program = machine.command("tool")
+    did([machine.mvld, "enable", "tool"])
+    place = COMMANDS[0] / "tool"
+    parts = [Path(machine.mvld), Path(libdir) / "mvld/mvld-run", Path(libdir) / "ld-mvld.so.1"]
+
+    def says(when):
+        done = subprocess.run([place, "-c", 'echo "$0 $*"; exit 7', "a b", "*"], capture_output=True, text=True)
+        check((done.stdout, done.returncode, done.stderr) == ("a b *\n", 7, ""), f"{when}: {done}")
+
+    for gone in [[part] for part in parts] + [parts]:
+        for part in gone:
+            part.rename(f"{part}.aside")
+        says(f"without {gone}")
+        for part in gone:
+            Path(f"{part}.aside").rename(part)
+    check(machine.is_applied(place), "all is there again")
+    environment = subprocess.run(["env", "-i", "MVLD=off", "A=", place, "-c", "tr '\\0' ' ' </proc/$$/environ; true"],
+                                 capture_output=True, text=True).stdout
+    check(environment == "MVLD=off A= ", f"its environment: {environment}")
+    if shutil.which("strace"):
+        traced = subprocess.run(["strace", "-o", machine.folder / "trace", place, "-c", "exit 7"], capture_output=True)
+        check(traced.returncode == 7, f"no other process may trace it: {traced}")
+        trace = (machine.folder / "trace").read_text()
+        check(re.findall(r'execve\("([^"]+)', trace)[1] == str(parts[1]), f"it executes something else first: {trace}")
+    program.unlink()
+    done = subprocess.run([place], capture_output=True, text=True)
+    check((done.returncode, done.stderr) == (127, f"mvld run: {program}: No such file or directory\n"), f"no program: {done}")
+    program.write_text('#!/bin/sh\necho "$0 $*"\n')
+    program.chmod(0o755)
+    check(subprocess.run([place, "a b"], capture_output=True, text=True).stdout == f"{program} a b\n", "a script")
+    shutil.copy(os.path.realpath("/bin/bash"), program)
+    os.chown(program, 65534, 65534)
+    program.chmod(0o6755)
+    done = subprocess.run([place, "-pc", "echo $EUID"], capture_output=True, text=True)
+    check(done.stdout == "65534\n", f"set-id bits: {done}")
+
+
+OLD_WRAPPER = """#!/bin/sh
+# made by `mvld enable'; `mvld disable' removes it
+# starts {0}
+test "$MVLD" = off || test ! -x '{1}' || exec '{1}' run -- '{0}' "$@"
+exec '{0}' "$@"
+"""
+
+
+def wrapper_of_earlier(machine):
+    """A wrapper of an earlier mvld, a shell script, works, is known as one, renewed, and taken back."""
+    program = machine.command("tool")
+    before = machine.files()
+    place, record = COMMANDS[0] / "tool", Path("/var/lib/mvld/changes")
+
+    def make_old():
+        text = OLD_WRAPPER.format(program, machine.mvld)
+        value = 0xcbf29ce484222325
+        for byte in text.encode():
+            value = (value ^ byte) * 0x100000001b3 % 2**64
+        place.write_text(text)
+        record.write_text(re.sub(rf"(wrapper\t{place}\t)\w+", rf"\g<1>{value:016x}", record.read_text()))
+
+    did([machine.mvld, "enable", "tool"])
+    new = place.read_bytes()
+    make_old()
+    check(machine.is_applied(place), "it does not start its program from the snapshot")
+    found = machine.status("tool", trouble=True)
+    check("another mvld made" in found["trouble"] and found["remedy"] == f"mvld enable {program}", f"status: {found}")
+    check(did([machine.mvld, "build", "--check", "tool"]).startswith("/var/cache/mvld/snapshots/"), "by its name")
+    did([machine.mvld, "enable", "--stale"])
+    check(place.read_bytes() == new and machine.status("tool")["trouble"] is None, "renewed")
+    for back in [machine.mvld, "disable", "tool"], [machine.restore, "--all"]:
+        did([machine.mvld, "enable", "tool"])
+        make_old()
+        did(back)
+        machine.is_plain(before)
+
 
 
 def users_wrapper(machine):

@@ -7,7 +7,7 @@
  *
  *     interp   PATH  LOADER  BEFORE     set-interp made PATH start under LOADER instead of BEFORE
  *     file     PATH  SUM     PROGRAM    enable made the file PATH, with this sum, for PROGRAM
- *     wrapper  PATH  SUM     PROGRAM    the same, of the script that starts PROGRAM
+ *     wrapper  PATH  SUM     PROGRAM    the same, of the wrapper that starts PROGRAM
  *     unit     PATH  SUM     PROGRAM    the same, of a drop-in for the unit that starts PROGRAM
  *
  * A row is on the disk before its change is made, and is removed after the change was reverted.  So

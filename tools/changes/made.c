@@ -14,17 +14,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-char *made_sum(const char *text)
+char *made_sum(const void *text, size_t size)
 {
-    return must_print("%016" PRIx64, bytes_sum((const unsigned char *)text, strlen(text)));
+    return must_print("%016" PRIx64, bytes_sum(text, size));
 }
 
-const char *made_write(const char *path, const char *text, unsigned mode)
+const char *made_write(const char *path, const void *text, size_t size, unsigned mode)
 {
     char *aside = NULL;
     int fd = aside_open(path, &aside), failed = fd < 0;
 
-    failed = failed || write(fd, text, strlen(text)) != (ssize_t)strlen(text) || fchmod(fd, mode) || fsync(fd) ||
+    failed = failed || write(fd, text, size) != (ssize_t)size || fchmod(fd, mode) || fsync(fd) ||
              link(aside, path); /* unlike rename, never replaces a file */
     const char *why = failed ? must_print("%s: %s", path, strerror(errno)) : NULL;
     if (fd >= 0) {

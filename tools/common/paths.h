@@ -10,6 +10,12 @@
 
 const char *path_loader(void);      /* ld-mvld.so.1 */
 const char *path_library(void);     /* libmultiverse.so.1 */
+/* To be freed. */
+char *path_mvld(void);    /* the mvld command */
+char *path_starter(void); /* mvld-run, which wrappers execute */
+/* `relative` to the folder above this command's, to be freed; NULL: nothing is there, or this command is
+ * installed. */
+char *path_beside(const char *relative);
 /* The loader's folders of passes, colon-separated, in order. */
 const char *path_passes(void);
 /* In a build folder, the folders of the passes for MVLD_PASS_PATH; else NULL: the loader knows its

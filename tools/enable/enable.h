@@ -26,7 +26,7 @@ struct way {
     char *(*place)(const struct target *, const char **why);
     /* The content of the made file, to be freed, and its mode; NULL: the program's own file is
      * changed. */
-    char *(*text)(const struct target *);
+    char *(*text)(const struct target *, size_t *size);
     unsigned mode;
     /* NULL, or makes this process one in which programs start as by this method.  0, or -1 with
      * errno. */
@@ -48,7 +48,7 @@ char *way_trouble(const struct change *, char **remedy);
 /* ---- unit.c --------------------------------------------------------------------------------- */
 
 char *unit_place(const struct target *, const char **why);
-char *unit_text(const struct target *);
+char *unit_text(const struct target *, size_t *size);
 int unit_enter(void);
 /* The unit of this drop-in, to be freed. */
 char *unit_of(const char *place);
@@ -69,7 +69,8 @@ int enable_is_stale(const char *program);
 
 /* With the lock held: writes this text to `path`, and records it for the program; replaces another
  * text of ours.  NULL, or the error. */
-const char *enable_make_file(const char *kind, const char *path, const char *program, const char *text, unsigned mode);
+const char *enable_make_file(const char *kind, const char *path, const char *program, const void *text, size_t size,
+                             unsigned mode);
 
 /* Runs another subcommand of mvld, as programs start by `way`, or as usual with NULL; variables for
  * mvld and the host loader are removed from its environment.  *said: its output, to be freed; with

@@ -48,9 +48,10 @@ static void make_folder(const char *path)
     free(folder);
 }
 
-const char *enable_make_file(const char *kind, const char *path, const char *program, const char *text, unsigned mode)
+const char *enable_make_file(const char *kind, const char *path, const char *program, const void *text, size_t size,
+                             unsigned mode)
 {
-    char *record = changes_path(""), *sum = made_sum(text);
+    char *record = changes_path(""), *sum = made_sum(text, size);
     const struct change row = {{kind, path, sum, program}};
     struct changes rows = {0};
     const char *why = record ? changes_read(record, &rows) : "there is no folder for the record of changes";
@@ -60,7 +61,7 @@ const char *enable_make_file(const char *kind, const char *path, const char *pro
         why = why ? why : make_room(record, &rows, &row);
         if (!why && !(why = changes_add(record, &row))) {
             make_folder(path);
-            why = made_write(path, text, mode);
+            why = made_write(path, text, size, mode);
             if (why)
                 change_undo(record, "", &row);
         }

@@ -83,16 +83,18 @@ char *unit_of(const char *place)
     return must_print("%.*s", (int)(end - name), name);
 }
 
-char *unit_text(const struct target *t)
+char *unit_text(const struct target *t, size_t *size)
 {
     struct bind binds[2];
     list_binds(binds);
-    return must_print("# made by `mvld enable' for %s; `mvld disable' removes it\n"
-                      "[Service]\n"
-                      "TemporaryFileSystem=" OWN_FOLDER ":ro,mode=755\n"
-                      "BindReadOnlyPaths=-%s:%s\n"
-                      "BindReadOnlyPaths=-%s:%s\n",
-                      t->program, binds[0].source, binds[0].place, binds[1].source, binds[1].place);
+    char *text = must_print("# made by `mvld enable' for %s; `mvld disable' removes it\n"
+                            "[Service]\n"
+                            "TemporaryFileSystem=" OWN_FOLDER ":ro,mode=755\n"
+                            "BindReadOnlyPaths=-%s:%s\n"
+                            "BindReadOnlyPaths=-%s:%s\n",
+                            t->program, binds[0].source, binds[0].place, binds[1].source, binds[1].place);
+    *size = strlen(text);
+    return text;
 }
 
 int unit_enter(void)

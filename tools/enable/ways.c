@@ -2,7 +2,7 @@
  *
  * enable/ways.c: the methods by which `mvld enable` makes a program start under mvld:
  *
- *     wrapper     a script of the program's name, in a folder that a shell searches before the program's own
+ *     wrapper     a small file of the program's name, in a folder that a shell searches before the program's own
  *     unit        a drop-in for a unit of systemd's (unit.c)
  *     set-interp  our loader is the interpreter of the program's file (tools/interp)
  */
@@ -78,7 +78,7 @@ static char *wrapper_place(const struct target *t, const char **why)
     return place;
 }
 
-static char *wrapper_text_of(const struct target *t) { return wrapper_text(t->called); }
+static char *wrapper_of(const struct target *t, size_t *size) { return wrapper_make(t->called, size); }
 
 static char *interp_place_of(const struct target *t, const char **why)
 {
@@ -87,7 +87,7 @@ static char *interp_place_of(const struct target *t, const char **why)
 }
 
 const struct way ways[] = {
-    {"wrapper", "wrapper", wrapper_place, wrapper_text_of, 0755, NULL},
+    {"wrapper", "wrapper", wrapper_place, wrapper_of, 0755, NULL},
     {"unit", "unit", unit_place, unit_text, 0644, unit_enter},
     {"set-interp", "interp", interp_place_of, NULL, 0, NULL},
     {0},
@@ -105,8 +105,9 @@ int way_arrange(const struct way *way, const struct target *t, const char *place
 {
     if (!way->text)
         return interp_set(t->program, force) ? -1 : 0;
-    char *text = way->text(t);
-    const char *why = enable_make_file(way->kind, place, t->program, text, way->mode);
+    size_t size;
+    char *text = way->text(t, &size);
+    const char *why = enable_make_file(way->kind, place, t->program, text, size, way->mode);
     free(text);
     if (why)
         complain("enable", "%s: %s: %s", t->program, place, why);
@@ -117,8 +118,9 @@ int way_arrange(const struct way *way, const struct target *t, const char *place
 static int is_of_this_mvld(const struct way *way, const struct change *c)
 {
     char *called = wrapper_program(c->field[CHANGE_PATH]);
-    char *text = way->text(&(struct target){.program = (char *)change_program(c), .called = called});
-    char *sum = made_sum(text);
+    size_t size;
+    char *text = way->text(&(struct target){.program = (char *)change_program(c), .called = called}, &size);
+    char *sum = made_sum(text, size);
     int same = !strcmp(sum, c->field[CHANGE_SUM]);
     free(sum);
     free(text);

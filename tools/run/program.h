@@ -29,7 +29,7 @@ struct program {
     size_t build_id_size;
 };
 
-/* The file that a shell finds for `name`; for a script of `mvld enable' (wrapper.h), the program
+/* The file that a shell finds for `name`; for a wrapper of `mvld enable' (wrapper.h), the program
  * that it starts.  NULL with errno: ENOENT, EACCES. */
 char *program_find(const char *name);
 /* Reads the file.  0, or -1 with errno. */

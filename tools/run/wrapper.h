@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
- * run/wrapper.h: a script that starts a program under mvld (`mvld enable').
+ * run/wrapper.h: a small file that starts a program under mvld (`mvld enable').
  */
 #ifndef RUN_WRAPPER_H
 #define RUN_WRAPPER_H
 
-/* The text of the script that starts `program`; to be freed. */
-char *wrapper_text(const char *program);
+#include <stddef.h>
 
-/* The program that this script starts, to be freed; NULL: not a script of ours. */
+/* The content of the wrapper of `program`, an absolute path; to be freed. */
+char *wrapper_make(const char *program, size_t *size);
+
+/* The program that this wrapper starts, to be freed; NULL: not a wrapper of ours. */
 char *wrapper_program(const char *path);
 
 #endif

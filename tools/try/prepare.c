@@ -3,13 +3,11 @@
  * try/prepare.c: analyses, snapshots and a mount namespace for `mvld try`.
  */
 #include "tools/try/prepare.h"
-#include "tools/changes/made.h"
 #include "tools/common/paths.h"
 #include "tools/common/tools.h"
 #include "tools/enable/enable.h"
 #include "tools/interp/interp.h"
 #include "tools/run/program.h"
-#include "tools/run/wrapper.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -167,16 +165,13 @@ static char *second_cache(const char *scratch)
     return cache;
 }
 
-/* The command by the script that `mvld enable' would make, or NULL: it would make none. */
-static char **wrapped(char **argv, const char *real, const char *scratch)
+/* The command as the wrapper that `mvld enable' would make executes it, or NULL: it would make none.  The
+ * wrapper itself takes no time that could be measured. */
+static char **wrapped(char **argv, const char *real)
 {
     const char *why;
     char *place = ways->place(&(struct target){.program = (char *)real, .called = argv[0]}, &why);
-    char *script = must_print("%s/wrapper", scratch), *text = wrapper_text(argv[0]);
-    char **run = NULL;
-    if (place && !made_write(script, text, 0755)) /* the folder may be noexec */
-        run = command_of(argv + 1, (const char *const[]){"/bin/sh", script, NULL});
-    free(text);
+    char **run = place ? command_of(argv, (const char *const[]){path_starter(), NULL}) : NULL;
     free(place);
     return run;
 }
@@ -216,7 +211,7 @@ const char *prepare_ways(struct try_runs *r, const char *scratch, char **argv)
     add_way(r, "plain", NULL, argv, plain, &here);
     add_way(r, "plain, beside itself", NULL, argv, plain, &here);
     run_silently((char **)analyze, plain, &here);
-    char **wrapper = !strcmp(p.path, argv[0]) ? wrapped(argv, real, scratch) : NULL;
+    char **wrapper = !strcmp(p.path, argv[0]) ? wrapped(argv, real) : NULL;
     if (wrapper)
         add_snapshot(r, "wrapper, direct-calls", "mvld enable ", "direct-calls", argv, wrapper, second_cache(scratch),
                      &here);
