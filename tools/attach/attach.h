@@ -123,7 +123,8 @@ struct attach_thread {
     int is_stopped, signal;
     struct user_regs_struct registers;
 };
-/* Stops all other threads, within so many milliseconds.  0; or -1, and none is stopped. */
+/* Stops all other threads, within so many milliseconds; those that it stopped before stay as they are.  0; or -1, and
+ * none is stopped. */
 int attach_stop_others(struct attach *, unsigned milliseconds);
 void attach_let_go(struct attach *);
 /* The first thread in such a range, or 0. */

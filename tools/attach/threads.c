@@ -94,7 +94,7 @@ static int wait_one(struct attach *a, struct attach_thread *t, uint64_t until)
 int attach_stop_others(struct attach *a, unsigned milliseconds)
 {
     uint64_t until = attach_clock() + milliseconds * UINT64_C(1000000);
-    size_t waited = 0;
+    size_t waited = a->n_others; /* of an earlier call */
     int n;
 
     do { /* stopped threads make no more threads */

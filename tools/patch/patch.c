@@ -103,7 +103,17 @@ static char *read_maps(int folder, const char *pid)
     return maps;
 }
 
-/* As attach_named() finds it; and one that was removed, which is to be refused, and not passed over. */
+/* By the host loader's name, which may be that of a link. */
+static int lists_library(const char *pid, const char *library)
+{
+    struct attach *a = attach_open((pid_t)strtol(pid, NULL, 10));
+    int found = !a->why[0] && !attach_objects(a) && attach_named(a, library);
+
+    attach_close(a);
+    return found;
+}
+
+/* By the name of the file; also one that was removed, which is to be refused, and not passed over. */
 static int maps_library(const char *maps, const char *library)
 {
     size_t length = strlen(library);
@@ -121,7 +131,7 @@ static int has_all(int folder, const char *pid, const void *cookie)
     int found = maps != NULL;
 
     for (size_t i = 0; found && i < q->n; i++)
-        found = maps_library(maps, q->what[i].library);
+        found = maps_library(maps, q->what[i].library) || lists_library(pid, q->what[i].library);
     free(maps);
     return found;
 }

@@ -189,6 +189,13 @@ def every(world):
     equal([p.ask() for p in programs], [OLD] * 3, "all are as they were")
     for p in programs:
         p.end()
+    linked = world.folder / "linked"
+    linked.mkdir()
+    world.library_of(linked / "of-another-name")
+    (linked / world.library.name).symlink_to("of-another-name")
+    program = Program(world.program, env={"LD_LIBRARY_PATH": str(linked)})
+    equal((run(MVLD, "patch", "--all", *world.replace())[0], program.ask()), (0, NEW), "a library by its link's name")
+    program.end()
     equal(run(MVLD, "patch", "--all", *world.replace())[0], 1, "no process has the library")
     static = compile_file(world.folder / "static", "-O2", "-D_GNU_SOURCE", "-static", HERE / "calls.c", HERE / "some.c", "-pthread")
     program = Program(static)
