@@ -138,9 +138,11 @@ def slow(text, folder):
     printed = commands(block(text, ""), "# ")
     check([line.split()[1] for line in printed] == ["try", "enable", "status", "disable"], f"README has others: {printed}")
 
+    path = f"{copy.parent}:{sys.argv[3]}/sbin:{sys.argv[3]}/bin:{os.environ['PATH']}"
+
     def says(command):
         done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, stdin=subprocess.DEVNULL,
-                              env=support.clean_environment(PATH=f"{copy.parent}:{sys.argv[3]}/bin:{os.environ['PATH']}", HOME=folder))
+                              env=support.clean_environment(PATH=path, HOME=folder))
         check(done.returncode == 0, f"# {command}\nstatus {done.returncode}\n{done.stdout}{done.stderr}")
         return done.stdout
 
