@@ -5,10 +5,9 @@
  *
  * Code is changed while all processors stand still with interrupts off (stop_machine), through a second mapping of
  * its pages that is writable, not executable, and there for this moment only.  text_poke_bp() would not do: it
- * knows calls, jumps and NOPs, while a site may hold a variant's body, and it changes one site after the other,
- * while lock and unlock must change together.  Nor would text_poke(): it takes a spin lock for each site, and may be
- * changing that one.  text_mutex keeps kprobes, jump labels and the like away; bytes that they have changed are not
- * those that we expect, and stay.
+ * knows calls, jumps and NOPs, while a site may hold a variant's body.  Nor would text_poke(): it takes a spin lock for
+ * each site, and may be changing that one.  text_mutex keeps kprobes, jump labels and the like away; bytes that they
+ * have changed are not those that we expect, and stay.
  */
 #include <linux/cpu.h>
 #include <linux/init.h>
