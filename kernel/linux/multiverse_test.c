@@ -12,6 +12,8 @@
 #include <linux/stacktrace.h>
 #include <linux/string.h>
 
+#include "mvld/descriptor.h"
+
 bool multiverse_test_flag __multiverse;
 int multiverse_test_level __multiverse_values(0, 1, 2) = 1;
 
@@ -101,6 +103,53 @@ static noinline int probes(void)
 	multiverse_test_flag = false;
 	CHECK(multiverse_test_ask() == 2);
 	CHECK(multiverse_commit() >= 0 && multiverse_test_ask() == 1);
+	return 0;
+}
+
+static noinline int calls(void)
+{
+	return multiverse_test_ask() + multiverse_test_ask() + multiverse_test_ask() + multiverse_test_ask();
+}
+
+/* A call that begins with prefixes: from which on, or NULL. */
+static u8 *prefixed_call(void)
+{
+	const struct multiverse_callsite *site = THIS_MODULE->mv_callsites;
+	const struct multiverse_callsite *end = (void *)site + THIS_MODULE->mv_callsites_size;
+
+	for (; site < end; site++) {
+		u8 *at = (u8 *)&site->site + site->site;
+
+		if ((size_t)(at - (u8 *)calls) >= 64 || at[-1] != 0x2e)
+			continue;
+		while (at[-1] == 0x2e)
+			at--;
+		return at;
+	}
+	return NULL;
+}
+
+/* A probe on its first prefix: it returns behind the call, and what it remembers is not changed under it. */
+static noinline int prefixed(void)
+{
+	struct kprobe probe = {.addr = prefixed_call()};
+	int sum;
+
+	CHECK(probe.addr && multiverse_revert() >= 0);
+	if (register_kprobe(&probe)) /* not configured */
+		return 0;
+	sum = calls();
+	unregister_kprobe(&probe);
+	CHECK(sum == 4);
+	CHECK(multiverse_commit() >= 0);
+	probe = (struct kprobe){.addr = prefixed_call()};
+	CHECK(!register_kprobe(&probe));
+	multiverse_test_flag = true;
+	sum = multiverse_commit_refs(&multiverse_test_flag);
+	unregister_kprobe(&probe);
+	CHECK(sum >= 0 && calls() == 1 + 2 + 2 + 2);
+	multiverse_test_flag = false;
+	CHECK(multiverse_commit() >= 0 && calls() == 4);
 	return 0;
 }
 
@@ -199,6 +248,8 @@ static int __init test(void)
 		err = traces();
 	if (!err)
 		err = probes();
+	if (!err)
+		err = prefixed();
 	if (!err)
 		err = shortages();
 	if (!err)

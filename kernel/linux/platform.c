@@ -13,6 +13,7 @@
 #include <linux/init.h>
 #include <linux/export.h>
 #include <linux/kernel.h>
+#include <linux/kprobes.h>
 #include <linux/ktime.h>
 #include <linux/memory.h>
 #include <linux/mm.h>
@@ -147,6 +148,29 @@ static int at_the_moment(void *cookie)
 	return 0;
 }
 
+/* A probe remembers the instruction that it stands on, at the first of its cs prefixes, armed or not. */
+static bool is_probed(unsigned long site)
+{
+	const struct kprobe *probe;
+
+	while (!(probe = get_kprobe((void *)site))) {
+		site--;
+		probe = get_kprobe((void *)site);
+		if ((probe ? probe->opcode : *(u8 *)site) != 0x2e)
+			return false;
+	}
+	return true;
+}
+
+static void leave_probed(struct mvk_change *changes, size_t n)
+{
+	preempt_disable(); /* what get_kprobe() asks for */
+	for (size_t i = 0; i < n; i++)
+		if (!changes[i].result && is_probed(changes[i].address))
+			changes[i].result = -ESTALE;
+	preempt_enable();
+}
+
 static int change_pages(struct moment *m)
 {
 	int err = collect_pages(m);
@@ -171,6 +195,7 @@ int mvk_change_text(struct mvk_change *changes, size_t n)
 	if (m.pages && m.addresses) {
 		mutex_lock(&text_mutex);
 		mvk_verify(changes, n);
+		leave_probed(changes, n);
 		err = change_pages(&m);
 		mutex_unlock(&text_mutex);
 	}
