@@ -66,8 +66,8 @@ void mvk_remove(struct mvk_object *object);
 /* As multiverse_commit and its like.  `what` is NULL for MV_ALL. */
 int mvk_apply(enum mv_action action, enum mv_scope scope, void *what);
 /* Writes the switch's value and commits its functions.  If the commit fails, nothing is changed, and the
- * switch has its old value.  -ENOENT: no such switch; -EPERM: it is in read-only memory; -ERANGE: it cannot
- * hold the value. */
+ * switch has its old value.  -ENOENT: no such switch; -ERANGE: it cannot hold the value.  The caller sees to
+ * it that the switch is not in read-only memory. */
 int mvk_set(const char *name, int64_t value);
 /* Returns 1 if the last operations have bound all sites of the functions that have variants for this
  * switch; 0: some site was refused, and keeps its former bytes. */

@@ -3,7 +3,7 @@
  * multiverse_test.c: a module that tries multiverse in the kernel that it is loaded into.  Loading fails, with a line
  * in the log, when something is not as it should be.
  */
-#include <linux/cpu.h>
+#include <linux/cpumask.h>
 #include <linux/kprobes.h>
 #include <linux/module.h>
 #include <linux/moduleparam.h>
@@ -11,6 +11,8 @@
 #include <linux/spinlock.h>
 #include <linux/stacktrace.h>
 #include <linux/string.h>
+
+#include "mvld/descriptor.h"
 
 bool multiverse_test_flag __multiverse;
 int multiverse_test_level __multiverse_values(0, 1, 2) = 1;
@@ -104,6 +106,53 @@ static noinline int probes(void)
 	return 0;
 }
 
+static noinline int calls(void)
+{
+	return multiverse_test_ask() + multiverse_test_ask() + multiverse_test_ask() + multiverse_test_ask();
+}
+
+/* A call that begins with prefixes: from which on, or NULL. */
+static u8 *prefixed_call(void)
+{
+	const struct multiverse_callsite *site = THIS_MODULE->mv_callsites;
+	const struct multiverse_callsite *end = (void *)site + THIS_MODULE->mv_callsites_size;
+
+	for (; site < end; site++) {
+		u8 *at = (u8 *)&site->site + site->site;
+
+		if ((size_t)(at - (u8 *)calls) >= 64 || at[-1] != 0x2e)
+			continue;
+		while (at[-1] == 0x2e)
+			at--;
+		return at;
+	}
+	return NULL;
+}
+
+/* A probe on its first prefix: it returns behind the call, and what it remembers is not changed under it. */
+static noinline int prefixed(void)
+{
+	struct kprobe probe = {.addr = prefixed_call()};
+	int sum;
+
+	CHECK(probe.addr && multiverse_revert() >= 0);
+	if (register_kprobe(&probe)) /* not configured */
+		return 0;
+	sum = calls();
+	unregister_kprobe(&probe);
+	CHECK(sum == 4);
+	CHECK(multiverse_commit() >= 0);
+	probe = (struct kprobe){.addr = prefixed_call()};
+	CHECK(!register_kprobe(&probe));
+	multiverse_test_flag = true;
+	sum = multiverse_commit_refs(&multiverse_test_flag);
+	unregister_kprobe(&probe);
+	CHECK(sum >= 0 && calls() == 1 + 2 + 2 + 2);
+	multiverse_test_flag = false;
+	CHECK(multiverse_commit() >= 0 && calls() == 4);
+	return 0;
+}
+
 #ifdef CONFIG_FAULT_INJECTION
 /* One allocation of a commit after the other fails: it says so and changes nothing, or did without it. */
 static noinline int shortages(void)
@@ -138,30 +187,34 @@ static int shortages(void)
 #endif
 
 #ifdef CONFIG_MULTIVERSE_SPINLOCK
-/* Whether the lock is taken is what the number of processors says. */
+/* A held lock looks like one, and refuses what an interrupt would try, also where one processor only marks it. */
+static bool looks_held(void)
+{
+	return spin_is_locked(&lock) && !spin_trylock(&lock);
+}
+
 static noinline int locks(void)
 {
 	unsigned long flags;
-	int held[3];
+	bool held = true;
 
-	cpus_read_lock();
 	spin_lock(&lock);
-	held[0] = spin_is_locked(&lock);
-	assert_spin_locked(&lock);
+	held &= looks_held();
 	spin_unlock(&lock);
 	spin_lock_irqsave(&lock, flags);
-	held[1] = spin_is_locked(&lock);
+	held &= looks_held();
 	spin_unlock_irqrestore(&lock, flags);
 	spin_lock_bh(&lock);
-	held[2] = spin_is_locked(&lock);
+	held &= looks_held();
 	spin_unlock_bh(&lock);
-	for (int i = 0; i < 3; i++)
-		CHECK(IS_ENABLED(CONFIG_DEBUG_SPINLOCK) ? held[i] : held[i] == (num_online_cpus() > 1));
+	spin_lock_irq(&lock);
+	held &= looks_held();
+	spin_unlock_irq(&lock);
+	CHECK(held);
 	CHECK(!spin_is_locked(&lock));
 	CHECK(spin_trylock(&lock));
 	CHECK(!spin_trylock(&lock));
 	spin_unlock(&lock);
-	cpus_read_unlock();
 	return 0;
 }
 #else
@@ -195,6 +248,8 @@ static int __init test(void)
 		err = traces();
 	if (!err)
 		err = probes();
+	if (!err)
+		err = prefixed();
 	if (!err)
 		err = shortages();
 	if (!err)

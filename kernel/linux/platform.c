@@ -5,15 +5,15 @@
  *
  * Code is changed while all processors stand still with interrupts off (stop_machine), through a second mapping of
  * its pages that is writable, not executable, and there for this moment only.  text_poke_bp() would not do: it
- * knows calls, jumps and NOPs, while a site may hold a variant's body, and it changes one site after the other,
- * while lock and unlock must change together.  Nor would text_poke(): it takes a spin lock for each site, and may be
- * changing that one.  text_mutex keeps kprobes, jump labels and the like away; bytes that they have changed are not
- * those that we expect, and stay.
+ * knows calls, jumps and NOPs, while a site may hold a variant's body.  Nor would text_poke(): it takes a spin lock for
+ * each site, and may be changing that one.  text_mutex keeps kprobes, jump labels and the like away; bytes that they
+ * have changed are not those that we expect, and stay.
  */
 #include <linux/cpu.h>
 #include <linux/init.h>
 #include <linux/export.h>
 #include <linux/kernel.h>
+#include <linux/kprobes.h>
 #include <linux/ktime.h>
 #include <linux/memory.h>
 #include <linux/mm.h>
@@ -148,6 +148,29 @@ static int at_the_moment(void *cookie)
 	return 0;
 }
 
+/* A probe remembers the instruction that it stands on, at the first of its cs prefixes, armed or not. */
+static bool is_probed(unsigned long site)
+{
+	const struct kprobe *probe;
+
+	while (!(probe = get_kprobe((void *)site))) {
+		site--;
+		probe = get_kprobe((void *)site);
+		if ((probe ? probe->opcode : *(u8 *)site) != 0x2e)
+			return false;
+	}
+	return true;
+}
+
+static void leave_probed(struct mvk_change *changes, size_t n)
+{
+	preempt_disable(); /* what get_kprobe() asks for */
+	for (size_t i = 0; i < n; i++)
+		if (!changes[i].result && is_probed(changes[i].address))
+			changes[i].result = -ESTALE;
+	preempt_enable();
+}
+
 static int change_pages(struct moment *m)
 {
 	int err = collect_pages(m);
@@ -172,6 +195,7 @@ int mvk_change_text(struct mvk_change *changes, size_t n)
 	if (m.pages && m.addresses) {
 		mutex_lock(&text_mutex);
 		mvk_verify(changes, n);
+		leave_probed(changes, n);
 		err = change_pages(&m);
 		mutex_unlock(&text_mutex);
 	}

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * spinlock.c: one processor takes no spin locks.
+ * spinlock.c: one processor takes no spin locks, it marks them.
  *
- * spin_lock() and its like are variation points, for spinlock_many_cpus.  Releasing is not: it stores 0, taken or not.
- * So any mixture of the two ways to lock leaves the lock free, and what is left is this: when a second processor
- * runs, no one may be between lock and unlock who has not taken the lock.  That is so in a task that stops the
- * machine while it is the only processor: nobody leaves a processor inside of a spin lock, interrupts are off, and
- * it holds none itself.
+ * spin_lock() and its like are variation points, for spinlock_many_cpus.  For one processor they store that the lock
+ * is held, without looking.  So its word is what it always is: an interrupt's spin_trylock() fails, and releasing,
+ * which is no variation point, stores 0 whichever way it was locked.  Hence any mixture of the two ways is right on one
+ * processor.  When a second one runs, no one may be about to mark a lock.  That is so after a task has stopped the
+ * machine on the only processor: interrupts are off, and without CONFIG_PREEMPTION no task waits inside of spin_lock().
  */
 #include <linux/cpu.h>
 #include <linux/cpuhotplug.h>
