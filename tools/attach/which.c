@@ -48,3 +48,18 @@ size_t processes_all(struct processes *list, int (*is_wanted)(int, const char *,
         closedir(folder);
     return n;
 }
+
+int processes_visit(const struct processes *list, int (*visit)(pid_t, const void *, struct json *), const void *cookie,
+                    int json)
+{
+    struct json j = {.to = stdout};
+    int status = TOOL_OK;
+
+    if (json)
+        json_begin(&j, NULL, '[');
+    for (size_t i = 0; i < list->n; i++)
+        status |= visit(list->pid[i], cookie, json ? &j : NULL);
+    if (json)
+        json_end(&j, ']');
+    return status;
+}

@@ -199,8 +199,9 @@ static int list(struct attach *a, struct json *j)
     return 0;
 }
 
-static int visit(pid_t pid, const struct request *q, struct json *j)
+static int visit(pid_t pid, const void *request, struct json *j)
 {
+    const struct request *q = request;
     struct attach *a = attach_open(pid);
     int err = a->why[0] || attach_list(a) ? -1 : 0;
 
@@ -217,20 +218,6 @@ static int visit(pid_t pid, const struct request *q, struct json *j)
                q->undoes ? "as before" : "replaced", a->pause / 1000);
     attach_close(a);
     return err ? TOOL_FAILED : TOOL_OK;
-}
-
-static int visit_all(const struct processes *processes, const struct request *q)
-{
-    struct json j = {.to = stdout};
-    int status = TOOL_OK;
-
-    if (q->json)
-        json_begin(&j, NULL, '[');
-    for (size_t i = 0; i < processes->n; i++)
-        status |= visit(processes->pid[i], q, q->json ? &j : NULL);
-    if (q->json)
-        json_end(&j, ']');
-    return status;
 }
 
 int tool_patch(int argc, char **argv)
@@ -275,7 +262,7 @@ int tool_patch(int argc, char **argv)
         complain("patch", "no process has %s", q.undoes ? "such a replaced function" : "that library");
         return TOOL_FAILED;
     }
-    status = visit_all(&processes, &q);
+    status = processes_visit(&processes, visit, &q, q.json);
     free(processes.pid);
     return status;
 }

@@ -260,8 +260,9 @@ static char *change(struct reach *r, const struct request *q)
     return said;
 }
 
-static int visit(pid_t pid, const struct request *q, struct json *j)
+static int visit(pid_t pid, const void *request, struct json *j)
 {
+    const struct request *q = request;
     struct reach r;
     struct answer a = {0};
     char *said = NULL;
@@ -322,20 +323,6 @@ static int wrong_usage(const char *why, const char *what)
     return TOOL_USAGE;
 }
 
-static int visit_all(const struct processes *processes, const struct request *q)
-{
-    struct json j = {.to = stdout};
-    int status = TOOL_OK;
-
-    if (q->json)
-        json_begin(&j, NULL, '[');
-    for (size_t i = 0; i < processes->n; i++)
-        status |= visit(processes->pid[i], q, q->json ? &j : NULL);
-    if (q->json)
-        json_end(&j, ']');
-    return status;
-}
-
 int tool_switch(int argc, char **argv)
 {
     static const struct option options[] = {{"all", required_argument, NULL, 'a'}, {"commit", no_argument, NULL, 'c'},
@@ -376,7 +363,7 @@ int tool_switch(int argc, char **argv)
     if (q.action && !strcmp(q.action, "keep") && !n_values)
         return wrong_usage("--keep needs NAME=VALUE", "");
     q.action = q.action ? q.action : "commit";
-    status = visit_all(&processes, &q);
+    status = processes_visit(&processes, visit, &q, q.json);
     free(processes.pid);
     return status;
 }
