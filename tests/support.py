@@ -152,6 +152,15 @@ def age_images(cache):
         os.utime(image, (1, 1))
 
 
+def take_log(folder):
+    """What processes wrote to the folder's log.PID, which is removed."""
+    paths = list(Path(folder).glob("log.*"))
+    log = "".join(path.read_text() for path in paths)
+    for path in paths:
+        path.unlink()
+    return log
+
+
 @contextlib.contextmanager
 def scratch_folder(keep=False):
     folder = Path(tempfile.mkdtemp(prefix="mvld-"))

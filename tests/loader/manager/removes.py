@@ -40,9 +40,7 @@ class World:
                                   XDG_CACHE_HOME=self.folder, MVLD_CONFIG=self.folder / "conf", MVLD_DEBUG="passes",
                                   MVLD_PASS_PATH=":".join(map(str, [self.folder, *PASSES])),
                                   MVLD_DEBUG_OUTPUT=self.folder / "log", **more))
-        log = "".join(path.read_text() for path in self.folder.glob("log.*"))
-        for path in self.folder.glob("log.*"):
-            path.unlink()
+        log = support.take_log(self.folder)
         return done, log
 
     def traps(self, name, **more):

@@ -40,9 +40,7 @@ class World:
         """What it prints, and the log."""
         done = subprocess.run([*(command or [self.program]), *arguments], env=self.environment(**more), text=True,
                               capture_output=True, timeout=100, stdin=subprocess.DEVNULL)
-        log = "".join(path.read_text() for path in self.folder.glob("log.*"))
-        for path in self.folder.glob("log.*"):
-            path.unlink()
+        log = support.take_log(self.folder)
         check(done.returncode == 0, f"{more}: status {done.returncode} {done.stdout[-500:]}{done.stderr[-500:]}\n{log[-3000:]}")
         return done.stdout, log
 
@@ -151,9 +149,7 @@ def libc(world):
         for first in range(0, 60, 16):
             done = subprocess.run([LOADER, *command], capture_output=True, timeout=100, env=world.environment(
                 "splice", match="*", more=f"[splice]\nlibrary = libc.so.6\nfirst = {first}\nstride = 60\n"))
-            log = "".join(path.read_text() for path in world.folder.glob("log.*"))
-            for path in world.folder.glob("log.*"):
-                path.unlink()
+            log = support.take_log(world.folder)
             found = re.search(r"code runs in front of (\d+) ", log)
             check(found and done.returncode == 0 and done.stdout == plain,
                   f"{command} {first}: {done.returncode} {done.stderr[-500:]}\n{log[-3000:]}")

@@ -54,9 +54,7 @@ class World:
         done = support.run([self.program, *arguments], config=config, XDG_CACHE_HOME=self.folder,
                            MVLD_PASS_PATH=":".join(map(str, places)), MVLD_DEBUG="passes,files",
                            MVLD_DEBUG_OUTPUT=log, timeout=60)
-        text = "".join(path.read_text() for path in self.folder.glob("log.*"))
-        for path in self.folder.glob("log.*"):
-            path.unlink()
+        text = support.take_log(self.folder)
         check(done.returncode == 0, f"status {done.returncode}\n{done.stdout}{done.stderr}{text}")
         return {key: int(value) for key, value in re.findall(r"(\w+) (-?\d+)", done.stdout)}, text
 

@@ -149,9 +149,7 @@ def placed(world):
         config = f"[app]\nmatch = main\npasses = place\nplacement = {placement}\n[place]\n{options}{at}"
         done = support.run([*(command or []), world.program, *arguments], config=config, MVLD_DEBUG="passes",
                            MVLD_PASS_PATH=world.folder, MVLD_DEBUG_OUTPUT=log)
-        text = "".join(path.read_text() for path in world.folder.glob("log.*"))
-        for path in world.folder.glob("log.*"):
-            path.unlink()
+        text = support.take_log(world.folder)
         check(done.returncode == 0 and "first runs" in done.stdout and not done.stderr, f"{done}{text}")
         check("where a pass wants it" not in text, text)
         found = [line.split() for line in done.stdout.splitlines() if len(line.split()) == 2 and "runs" not in line]
