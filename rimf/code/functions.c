@@ -57,8 +57,8 @@ static int note_name(void *cookie, const struct mvld_symbol *symbol)
     return 0;
 }
 
-/* Whether more may lead to functions of the object than its analysis lists: a pass changed its code, whose bytes
- * tell references by now, or bound calls or references to it, or multiverse knows functions by their addresses. */
+/* Whether functions of the object may have references that its analysis does not list: a pass changed code of the
+ * object, or bound calls or references to it, or multiverse knows functions by their addresses. */
 static int is_altered(const struct mvld_image *image, const struct rimf_object *object)
 {
     return object->code.patched & (OBJECT_PATCHED | OBJECT_SPLICED) || object->code.led ||

@@ -71,7 +71,7 @@ struct rimf_object {
         int changed; /* a pass said so (depends), while recording */
         int known;   /* it was the file's, byte for byte, before any pass changed it */
         int calls_direct; /* some were made so, where they stand or in moved code */
-        int led;     /* a pass bound calls or references to functions of it that no table lists as theirs */
+        int led;     /* a pass bound calls or references to its functions; no table lists them */
     } code;
     int finished;   /* moved/moved.h: the addresses that it holds are what they will be */
     size_t room; /* image/symbol_edits.c: spare space that its symbol tables get */

@@ -186,7 +186,7 @@ int attach_mend_call(const struct attach *a, pid_t thread, struct user_regs_stru
 {
     if ((int64_t)r->orig_rax < 0 || (int64_t)r->rax != -EINTR || has_signal(a, thread))
         return 0;
-    if (r->orig_rax == SYS_close) /* it has closed the descriptor, which may be another thread's by now */
+    if (r->orig_rax == SYS_close) /* the descriptor is closed, and may be another thread's by now */
         return 0;
     r->rax = (uint64_t)-ERESTARTNOHAND;
     return 1;

@@ -57,7 +57,7 @@ void cached_remove_all(const char *root)
 {
     char *cache = *root || !getenv("MVLD_STATE") ? cache_of_record(root) : NULL;
     if (cache) {
-        for (size_t n = strlen(cache); n && cache[n - 1] == '/';) /* behind a slash a link is its folder */
+        for (size_t n = strlen(cache); n && cache[n - 1] == '/';) /* with a trailing slash, nftw follows a link */
             cache[--n] = 0;
         remove_tree(cache);
     }

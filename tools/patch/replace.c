@@ -280,7 +280,7 @@ static int write_standing(struct attach *a, const struct writing *w)
         if (attach_stop_others(a, STOP_MS))
             return -1;
         attach_step_out(a, w->ranges, w->n_ranges);
-        if (attach_stop_others(a, STOP_MS)) /* one that was let run may have made others */
+        if (attach_stop_others(a, STOP_MS)) /* a thread that ran may have created others */
             return -1;
         thread = attach_stands_in(a, w->ranges, w->n_ranges);
         err = thread ? 0 : write_places(a, w);

@@ -106,7 +106,7 @@ static pid_t start_orphan(struct tracing *t)
     pid_t child = clone(become_parent, stack + sizeof stack, CLONE_VM | (alone ? SIGCHLD : 0), &c);
     if (child < 0)
         c.tracer = -errno;
-    else /* A stop of our group may have reached it just before it left; then what continues the group does not. */
+    else /* SIGSTOP for our group may stop the child just before it leaves; the group's SIGCONT then misses it. */
         while (waitpid(child, &status, __WALL | WUNTRACED) == child && WIFSTOPPED(status))
             kill(child, SIGCONT);
     if (alone)

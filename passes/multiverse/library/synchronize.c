@@ -223,7 +223,8 @@ static int look_stopped(const struct looking *l, pid_t thread)
     signal = status >> 16 ? 0 : WSTOPSIG(status);
     if (!ptrace(PTRACE_GETREGS, thread, NULL, &r)) {
         outside = !stands(l, r.rip, r.rsp);
-        /* As no stop of ours would make it.  A close(2) has closed its descriptor, and is not made again. */
+        /* Our stop alone interrupted the call: the kernel repeats it.  An interrupted close(2) has closed its
+         * descriptor, so it is not repeated. */
         if (!signal && (long)r.orig_rax >= 0 && r.orig_rax != SYS_close && (long)r.rax == -EINTR) {
             r.rax = (unsigned long)-RESTART_NO_HANDLER;
             ptrace(PTRACE_SETREGS, thread, NULL, &r);
