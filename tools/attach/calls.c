@@ -7,7 +7,7 @@
  * variable) are not in the list.
  *
  * A call with a time-out that was interrupted before goes on as restart_syscall(2), and neither its registers nor
- * /proc say which call that was.  The kernel's function in which the thread waits does.
+ * /proc say which call that was.  The kernel's function in which the thread waits does: for a sleep it is mostly the one that all calls enter by.
  */
 #include "tools/attach/attach.h"
 
@@ -65,7 +65,7 @@ static uint64_t restarted(const struct attach *a, pid_t thread, uint64_t first)
         number = SYS_poll;
     else if (!strncmp(function, "futex_", 6))
         number = SYS_futex;
-    else if (!strncmp(function, "hrtimer_nanosleep", 17) || !strcmp(function, "do_nanosleep"))
+    else if (strstr(function, "nanosleep") || strstr(function, "syscall")) /* the scheduler's functions are not told */
         number = first < LOWEST_POINTER ? SYS_clock_nanosleep : SYS_nanosleep;
     free(function);
     return number;
