@@ -3,7 +3,8 @@
  * patch/entry.c: tells whether a jump can replace a function's first bytes.
  *
  * It cannot if anything leads behind the first of them: the function's own branches and jump tables,
- * branches of 32 bits anywhere in the file (whatever looks like one counts), relocated words.
+ * branches of 32 bits anywhere in the file (whatever looks like one counts), relocated words, short branches of the
+ * code around it.
  */
 #include "tools/patch/patch.h"
 #include "tools/show/descriptors.h"
@@ -40,6 +41,52 @@ static int has_branch(const struct entry *e)
                 return 1;
     }
     return 0;
+}
+
+#define BEFORE 4096 /* how far a function that the file names is looked for: instructions begin there */
+#define UNNAMED 512 /* else from here on: wherever decoding begins, it soon meets instructions */
+#define SHORT 130   /* a short branch, with its own bytes, reaches no farther */
+
+/* Decodes from `at` to `end`: does a short branch lead there?  What is no instruction is passed over. */
+static int has_short_in(const struct entry *e, uint64_t at, uint64_t end)
+{
+    struct instruction i;
+
+    for (unsigned length; at < end; at += length) {
+        int64_t offset = elf_offset(e->file, at);
+        const uint8_t *code = e->file->bytes + offset;
+
+        length = 1;
+        if (offset < 0 || !elf_holds(e->file, at, end - at, PF_X) || !decode(code, end - at, &i))
+            continue;
+        length = i.length;
+        if (i.immediate_size == 1 && flow_is_relative(instruction_flow(&i)) && is_inside(e, branch_target(code, at, &i)))
+            return 1;
+    }
+    return 0;
+}
+
+/* The code around the function: assembly may go from one function into another. */
+static int has_short_branch(const struct entry *e)
+{
+    const Elf64_Phdr *segment = NULL;
+    uint64_t from, end;
+
+    for (size_t i = 0; i < e->file->phnum; i++)
+        if (e->file->phdr[i].p_type == PT_LOAD && e->start - e->file->phdr[i].p_vaddr < e->file->phdr[i].p_filesz)
+            segment = &e->file->phdr[i];
+    if (!segment)
+        return 1;
+    from = e->start - segment->p_vaddr < UNNAMED ? segment->p_vaddr : e->start - UNNAMED;
+    for (size_t i = 0; i < e->file->n_functions; i++) { /* the last of those that begin far enough */
+        const struct elf_symbol *s = &e->file->functions[i];
+
+        if (s->address >= segment->p_vaddr && s->address + SHORT <= e->start && e->start - s->address < BEFORE)
+            from = s->address;
+    }
+    end = segment->p_vaddr + segment->p_filesz - (e->start + e->size);
+    end = e->start + e->size + (end < SHORT ? end : SHORT);
+    return has_short_in(e, from, e->start) || has_short_in(e, e->start + e->size, end);
 }
 
 static int has_word(const struct entry *e)
@@ -116,7 +163,7 @@ const char *entry_check(struct elf_file *file, const struct elf_symbol *symbol, 
     e.end = e.first + PATCH_JUMP;
     if (is_under_mvld && single_read(e.code, e.size, made))
         return "it is a single instruction, which mvld may have put in the place of its calls";
-    if (has_branch(&e) || has_table(&e) || has_word(&e))
+    if (has_branch(&e) || has_short_branch(&e) || has_table(&e) || has_word(&e))
         return "something leads to its first bytes, behind its entry";
     return is_variation_point(file, e.start) ? "it is a variation point: who calls it may call its variants" : NULL;
 }

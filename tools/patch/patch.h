@@ -69,6 +69,7 @@ int records_read(const struct attach *, struct patched **, size_t *n);
 void record_make(struct patch_record *, const struct replacement *, uint64_t target);
 /* An address for a page that jumps from all these places reach, or 0. */
 uint64_t record_room(const struct attach *, const struct patch_place places[2]);
+uint64_t record_target(const struct patch_record *);
 int record_is_of(const struct patched *, const char *library, const char *function);
 
 /* ---- replace.c: all of them, or none.  0, or -1 with the sentence in `why` of the process. */

@@ -33,6 +33,14 @@ void record_make(struct patch_record *r, const struct replacement *what, uint64_
     }
 }
 
+uint64_t record_target(const struct patch_record *r)
+{
+    uint64_t target;
+
+    memcpy(&target, r->jump + sizeof jump, sizeof target);
+    return target;
+}
+
 /* Reads four terminated strings, whatever bytes are there. */
 static void read_names(struct patched *p)
 {

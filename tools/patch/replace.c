@@ -25,6 +25,7 @@
 #define REST_MS 3000
 #define STAND_MS 3000 /* until no thread stands in what is written */
 #define STOP_MS 1000
+#define ENDBR64 4u /* bytes in front of a place */
 
 struct work { /* one function */
     const struct replacement *what;
@@ -153,6 +154,38 @@ static int check_target(struct attach *a, const struct work *w)
         return 0;
     snprintf(why, sizeof why, "%.100s, by which it is to be replaced, is no function", w->what->with);
     return refuse(a, w->what, why);
+}
+
+/* The replacement of what is at `address`, among those of the process and ours; or NULL. */
+static const struct patch_record *record_at(const struct patched *list, size_t n_list, const struct work *w, size_t n,
+                                            uint64_t address)
+{
+    for (size_t i = 0; i < n_list + n; i++) {
+        const struct patch_record *r = i < n_list ? &list[i].record : &w[i - n_list].record;
+
+        for (int k = 0; k < 2 && (i >= n_list || list[i].in_force); k++)
+            if (r->places[k].at && r->places[k].at - address <= ENDBR64)
+                return r;
+    }
+    return NULL;
+}
+
+/* f by g, and g by f: who calls one would go round for ever. */
+static int check_circles(struct attach *a, const struct work *w, size_t n)
+{
+    struct patched *list;
+    size_t n_list;
+    int err = records_read(a, &list, &n_list) ? attach_fail(a, "process %d has ended", a->pid) : 0;
+
+    for (size_t i = 0; !err && i < n; i++) {
+        const struct patch_record *r = &w[i].record;
+
+        for (size_t steps = 0; r && steps <= n_list + n; steps++)
+            r = record_at(list, n_list, w, n, record_target(r));
+        err = r ? refuse(a, w[i].what, "what it would be replaced by is replaced by it, and neither would end") : 0;
+    }
+    free(list);
+    return err;
 }
 
 /* Finds the addresses where the function runs: where it was mapped, where concat moved it to, or both. */
@@ -322,6 +355,7 @@ int replace_functions(struct attach *a, const struct replacement *what, size_t n
     err = moved_find_loader(a, &m) || look_up_all(a, w, n, &m, build_id) || attach_begin(a, REST_MS) ? -1 : 0;
     for (size_t i = 0; !err && i < n; i++)
         err = prepare(a, &w[i], &m);
+    err = err || check_circles(a, w, n) ? -1 : 0;
     for (size_t i = 0; !err && i < n; i++)
         for (int k = 0; k < 2; k++)
             if (w[i].record.places[k].at)

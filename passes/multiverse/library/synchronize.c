@@ -8,7 +8,8 @@
  *   - A thread that waits in the kernel tells where in /proc.  When it has not run since, its stack was looked
  *     at while it stood still.
  *   - A thread that is never met there is stopped for a moment by a child of ours, with ptrace(2): a thread
- *     cannot do that to its own process.  The child shares our memory and ends before we go on.
+ *     cannot do that to its own process.  The child shares our memory and ends before we go on.  A thread that waits
+ *     for a child of vfork(2), or for a disk, does not stop; when ours ends, nobody traces it any more.
  *
  * A signal's handler may run on a stack of its own: where it goes back to is in its frame, which begins with
  * the address of the code that does so, and then the other stack is looked at, too.
@@ -32,6 +33,7 @@
 
 #define STACKS 8              /* of one thread */
 #define HELPER_STACK 65536
+#define STOP_NS 20000000       /* nanoseconds in which a thread that can stop does */
 #define RESTART_NO_HANDLER 514 /* the kernel's: again, unless a handler runs */
 
 struct looking {
@@ -45,9 +47,18 @@ struct looking {
         int runs;     /* as far as /proc says */
     } *threads;
     size_t n, left;
+    uint64_t until; /* on now()'s clock */
     int may_stop;
     char helper_stack[HELPER_STACK];
 };
+
+static uint64_t now(void)
+{
+    struct timespec time;
+
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
 
 /* ---- where a thread stands ------------------------------------------------------------------------------------- */
 
@@ -211,6 +222,19 @@ static int is_outside(const struct looking *l, struct seen *s)
 
 /* ---- threads that run -------------------------------------------------------------------------------------------- */
 
+/* Whether the thread has stopped, in time. */
+static int wait_stopped(const struct looking *l, pid_t thread, int *status)
+{
+    uint64_t until = now() + STOP_NS;
+    pid_t got;
+
+    if (until > l->until)
+        until = l->until;
+    while (!(got = waitpid(thread, status, __WALL | WNOHANG)) && now() < until)
+        nanosleep(&(struct timespec){0, 20000}, NULL);
+    return got == thread && WIFSTOPPED(*status);
+}
+
 static int look_stopped(const struct looking *l, pid_t thread)
 {
     struct user_regs_struct r;
@@ -218,7 +242,7 @@ static int look_stopped(const struct looking *l, pid_t thread)
 
     if (ptrace(PTRACE_SEIZE, thread, NULL, NULL))
         return 0;
-    if (ptrace(PTRACE_INTERRUPT, thread, NULL, NULL) || waitpid(thread, &status, __WALL) != thread || !WIFSTOPPED(status))
+    if (ptrace(PTRACE_INTERRUPT, thread, NULL, NULL) || !wait_stopped(l, thread, &status))
         return 0;
     signal = status >> 16 ? 0 : WSTOPSIG(status);
     if (!ptrace(PTRACE_GETREGS, thread, NULL, &r)) {
@@ -323,11 +347,10 @@ static int is_filtered(void)
 
 static int look_until(struct looking *l, unsigned milliseconds)
 {
-    struct timespec now, nap = {0, 500000};
-    uint64_t until, round = 0;
+    struct timespec nap = {0, 500000};
+    uint64_t round = 0;
 
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    until = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000 + milliseconds;
+    l->until = now() + milliseconds * UINT64_C(1000000);
     for (;;) {
         free(l->maps);
         l->maps = read_file("/proc/self/maps");
@@ -336,8 +359,7 @@ static int look_until(struct looking *l, unsigned milliseconds)
         look_round(l);
         if (l->left && l->may_stop && round++)
             use_child(l);
-        clock_gettime(CLOCK_MONOTONIC, &now);
-        if (!l->left || (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000 >= until)
+        if (!l->left || now() >= l->until)
             return l->left ? EAGAIN : 0;
         nanosleep(&nap, NULL);
     }

@@ -132,7 +132,8 @@ def refused(world):
     program = Program(world.program)
     for name, why in (("tiny", "shorter than a jump"), ("looping", "goes back to its first instructions"),
                       ("entered", "leads to its first bytes"), ("tabled", "leads to its first bytes"),
-                      ("worded", "leads to its first bytes"), ("returned", "returns to them"), ("chosen", "an IFUNC"),
+                      ("worded", "leads to its first bytes"), ("over", "leads to its first bytes"),
+                      ("under", "leads to its first bytes"), ("returned", "returns to them"), ("chosen", "an IFUNC"),
                       ("none", "no such function")):
         program.refuses(why, *world.replace("second", "second"), *world.replace(name))
     program.refuses("undefined symbol", *world.replace("second", "second"), *world.replace("value", "none"))
@@ -151,7 +152,15 @@ def refused(world):
     identity = notes.split("Build ID:")[1].split()[0]
     equal(program.patch("--build-id", identity, *world.replace())[0], 0, "the right build-id")
     program.refuses("named twice", *UNDO, *UNDO)
+    # One by the other, and that by the one: at two times, at one, and by a third.
+    back = "--replace", f"other.so:value={world.library}:value"
+    program.refuses("neither would end", *world.replace("second", "second"), *back)
     equal(program.patch(*UNDO)[0], 0, "undo")
+    program.refuses("neither would end", *world.replace(), *back)
+    equal(program.patch("--replace", f"other.so:second={world.library}:value", *world.replace())[0], 0, "no circle yet")
+    equal(program.ask(), NEW, "no circle yet")
+    program.refuses("neither would end", "--replace", f"other.so:value={world.other}:second")
+    equal(program.patch(*UNDO, "--undo", "other.so:second")[0], 0, "undo")
     # An upgrade: the name is another build's, whose functions lie elsewhere.
     world.library_of(world.folder / "new", "-DAPI=__attribute__((noinline,noclone,aligned(4096)))")
     os.replace(world.folder / "new", world.library)

@@ -56,6 +56,14 @@ int chosen(int n) __attribute__((ifunc("choose")));
  *                 ff c0          inc %eax
  *                 5b             pop %rbx
  *                 c3             ret
+ *      before:    7? ??          jne over's second       short branches of neighbours
+ *      over:      53             push %rbx
+ *                 89 f8       1: mov %edi, %eax
+ *                 ff c0          inc %eax
+ *                 5b             pop %rbx
+ *                 c3             ret
+ *      under:     as over, and behind it
+ *      after:     eb ??          jmp under's second
  *      returned:  ff d6          call *%rsi              returns behind the first byte of a jump
  *                 90 90 90 c3
  *      faults:    50             push %rax               a handler of SIGSEGV is run at the second
@@ -75,5 +83,11 @@ __asm__(".text\n"
         ".pushsection .rodata\n.p2align 2\ntable: .long 2b - table, 1b - table\n.popsection\n"
         "function worded\npush %rbx\n3: mov %edi, %eax\ninc %eax\npop %rbx\nret\nends worded\n"
         ".pushsection .data.rel.ro,\"aw\"\n.p2align 3\n.quad 3b\n.popsection\n"
+        "function before\ntest %edi, %edi\njne 1f\nret\nends before\n"
+        "function over\npush %rbx\n1: mov %edi, %eax\ninc %eax\npop %rbx\nret\nends over\n"
+        ".skip 200, 0xcc\n"
+        "function under\npush %rbx\n2: mov %edi, %eax\ninc %eax\npop %rbx\nret\nends under\n"
+        "function after\npush %rbx\njmp 2b\nends after\n"
+        ".skip 200, 0xcc\n"
         "function returned\ncall *%rsi\nnop\nnop\nnop\nret\nends returned\n"
         "function faults\npush %rax\nmov (%rdi), %eax\npop %rdx\nnop\nret\nends faults\n");
