@@ -185,8 +185,17 @@ def rescued(machine):
     configured = cache.read_text()
     did([machine.mvld, "enable", one, two])
     snapshots = sorted(Path("/var/cache/mvld/snapshots").glob("*-*"))
+    another = machine.folder / "another"
+    shutil.copytree("/var/lib/mvld", another)
+    os.environ["MVLD_STATE"] = str(another)
+    did([machine.restore, one])
+    del os.environ["MVLD_STATE"]
+    check(sorted(Path("/var/cache/mvld/snapshots").glob("*-*")) == snapshots, "a record of its own takes no snapshot")
+    cache.chmod(0o640)
     did([machine.restore, one])
     check(len(snapshots) == 2 and len(sorted(Path("/var/cache/mvld/snapshots").glob("*-*"))) == 1, "its snapshot is gone")
+    check(cache.stat().st_mode & 0o7777 == 0o640, "config.cache has another mode")
+    cache.chmod(0o644)
     check(machine.is_applied(two) and machine.status(two)["trouble"] is None, "the other is as it was")
     did([machine.mvld, "config", "--check"])
     did([machine.mvld, "enable", one])

@@ -20,11 +20,11 @@
 
 #define SYSTEM_FOLDER "/var/lib/mvld"
 
-char *changes_path(const char *root)
+char *changes_path(void)
 {
     const char *state = getenv("MVLD_STATE"), *xdg = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
-    if (*root || (!state && !geteuid()))
-        return must_print("%s" SYSTEM_FOLDER "/changes", root);
+    if (!state && !geteuid())
+        return must_print(SYSTEM_FOLDER "/changes");
     if (state && *state == '/')
         return must_print("%s/changes", state);
     if (xdg && *xdg == '/')
@@ -193,7 +193,7 @@ const struct change *changes_next(const struct changes *rows, const struct chang
 
 int changes_have(const char *program)
 {
-    char *record = changes_path("");
+    char *record = changes_path();
     struct changes rows = {0};
     int found = record && !changes_read(record, &rows) && changes_next(&rows, NULL, program);
 

@@ -96,7 +96,7 @@ static struct state state_of(const struct change *c)
 
 int enable_is_stale(const char *program)
 {
-    char *record = changes_path("");
+    char *record = changes_path();
     struct changes rows = {0};
     int made = 0, stale = 0;
     if (record && !access(program, F_OK) && !changes_read(record, &rows))
@@ -208,7 +208,7 @@ static int need_recorded(const struct changes *rows, const char *name)
 /* Those named, or all. */
 static int status_of_programs(char **names, int n, struct json *j)
 {
-    char *record = changes_path("");
+    char *record = changes_path();
     struct changes rows = {0};
     const char *why = record ? changes_read(record, &rows) : NULL;
     int status = TOOL_OK, listed = 0;
