@@ -67,6 +67,19 @@ def perf(*words):
     return [*(PRIVATE_MOUNTS if may_mount() else []), "perf", *words]
 
 
+def need_perf():
+    """Skips where perf(1) records no sample.  Without /sys that of Linux 6.12 does so with status 0."""
+    if not shutil.which("perf"):
+        skip("perf is missing")
+    with scratch_folder() as folder:
+        data = folder / "data"
+        done = subprocess.run(["perf", "record", "-q", "-N", "-e", "cpu-clock:u", "-F", "2000", "-o", data, "sh", "-c",
+                               "i=0; while [ $i -lt 30000 ]; do i=$((i + 1)); done"], capture_output=True, text=True)
+        samples = subprocess.run(["perf", "script", "-i", data], capture_output=True).stdout
+    if done.returncode or not samples:
+        skip(f"perf cannot record here: {done.stderr.strip() or 'it takes no sample'}")
+
+
 def clean_environment(**extra):
     """The caller's environment without anything that steers mvld."""
     env = {k: v for k, v in os.environ.items()
