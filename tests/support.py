@@ -6,6 +6,7 @@ The build folder comes from MVLD_BUILD (meson sets it for tests).
 """
 import atexit
 import contextlib
+import functools
 import os
 import re
 import shutil
@@ -67,6 +68,7 @@ def perf(*words):
     return [*(PRIVATE_MOUNTS if may_mount() else []), "perf", *words]
 
 
+@functools.cache
 def need_perf():
     """Skips where perf(1) records no sample.  Without /sys that of Linux 6.12 does so with status 0."""
     if not shutil.which("perf"):
