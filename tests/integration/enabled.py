@@ -24,6 +24,11 @@ def there_and_back(machine):
         check(machine.is_applied(program), f"{program} does not start from its snapshot")
         found = machine.status(program)
         check(found["trouble"] is None and found["code"] > 0, f"status: {found}")
+    user = ["env", "HOME=/nowhere", "setpriv", "--reuid=65534", "--clear-groups", machine.mvld]
+    check(did([*user, "status"]) == did([machine.mvld, "status"]), "another user is told the same")
+    said = machine.fails_as(user[:-1], "disable", one)
+    check(said.endswith("it is not in the record of changes, "
+                        "/nowhere/.local/state/mvld/changes\n"), f"and takes back nothing: {said}")
     said = did([machine.mvld, "enable", one])
     check(re.fullmatch(rf"{one} starts under mvld by [^\n]+\n( [^\n]+\n)?", said), f"one thing is said, no step: {said}")
     check(machine.is_applied(one) and machine.status(one)["trouble"] is None, "enabled twice")

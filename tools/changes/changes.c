@@ -32,6 +32,11 @@ char *changes_path(void)
     return home && *home == '/' ? must_print("%s/.local/state/mvld/changes", home) : NULL;
 }
 
+char *changes_path_of_machine(void)
+{
+    return geteuid() && !getenv("MVLD_STATE") ? must_print(SYSTEM_FOLDER "/changes") : NULL;
+}
+
 static const char *failed(const char *path, const char *what)
 {
     return must_print("%s: %s: %s", path, what, strerror(errno));

@@ -42,6 +42,8 @@ struct changes {
 
 /* The record's path; or NULL: this user has no folder for it. */
 char *changes_path(void);
+/* For other users than root, whose record it is: the machine's record, whose changes are theirs, too.  Else NULL. */
+char *changes_path_of_machine(void);
 
 /* Reads the record; one that does not exist has no rows.  NULL, or the error. */
 const char *changes_read(const char *path, struct changes *);

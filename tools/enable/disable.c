@@ -110,7 +110,7 @@ int tool_disable(int argc, char **argv)
     for (int i = optind; i < argc; i++) {
         char *program = enable_program(&rows, argv[i]);
         if (!disable(record, &rows, program, &status)) {
-            complain("disable", "%s: it is not in the record of changes; mvld status lists what is", program);
+            complain("disable", "%s: it is not in the record of changes, %s", program, record ? record : "which needs a HOME");
             status = TOOL_FAILED;
         }
         free(program);

@@ -151,7 +151,7 @@ static int arrange(const struct wish *w, const struct target *t, const struct wa
     printf("%s starts under mvld by %s%s%s; `mvld disable %s' takes it back\n", t->program, way->name,
            way->text ? " " : "", way->text ? place : "", t->program);
     if (way == ways)
-        puts("  it takes each start some 0.7 ms, which --by set-interp does not: that changes the program's file");
+        puts("  it takes each start some 0.4 ms, which --by set-interp does not: that changes the program's file");
     if (way->enter) {
         char *unit = unit_of(place);
         printf("  from its next start: systemctl restart %s\n", unit);
