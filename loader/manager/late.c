@@ -11,12 +11,6 @@
  *                 settings; its facts about them are used
  *     MAPPED      as without snapshots: none was applied, or an object of dlopen is not in it
  *
- *     LOOKED_AT   where their files are, and which
- *     KNOWN       there is a snapshot, so they were found good when it was made of the same
- *                 files and settings; what it says of them is taken
- *     MAPPED      as without snapshots: it was not applied, or something comes by dlopen that
- *                 is not in it
- *
  * If a pass cannot be mapped when an object comes, the object is not changed, and the next one tries again.
  * If anything is unusual, more than MANIFEST_PASSES_MAX are wanted, or the plan is to be printed, passes
  * are mapped at once.
