@@ -293,8 +293,6 @@ int patch_sync_cores(struct rimf_patcher *);
 
 /* ---- for threads ----------------------------------------------------------- */
 
-/* Length of the first instruction, 0: unknown, or longer than `room`. */
-size_t patch_instruction(const uint8_t *code, size_t room);
 /* Returns 1 if no thread can stand between these bytes (patch/insn.c). */
 int patch_one_instruction(const uint8_t *code, size_t length);
 
