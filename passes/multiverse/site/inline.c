@@ -82,27 +82,25 @@ static int names_stack(const uint8_t *code, const struct instruction *i)
     return rm && !(i->rex & 1);
 }
 
+static int is_plain(const uint8_t *code, const struct instruction *i)
+{
+    if (i->encoding != ENCODING_LEGACY || i->map > 1 || i->prefixes & ~PREFIX_OPERAND || i->rip)
+        return i->length == 2 && instruction_is(i, 0, 0x90) && i->prefixes == PREFIX_REP; /* pause */
+    return (i->map ? is_plain_two : is_plain_one)(i) && !names_stack(code, i);
+}
+
 unsigned mv_inline_length(const uint8_t *code, size_t size)
 {
     struct instruction i;
-    unsigned length = decode(code, size, &i);
 
-    if (length == 2 && instruction_is(&i, 0, 0x90) && i.prefixes == PREFIX_REP) /* pause */
-        return length;
-    if (!length || i.encoding != ENCODING_LEGACY || i.map > 1 || i.prefixes & ~PREFIX_OPERAND || i.rip ||
-        !(i.map ? is_plain_two : is_plain_one)(&i) || names_stack(code, &i))
-        return 0;
-    return length;
+    return decode(code, size, &i) && is_plain(code, &i) ? i.length : 0;
 }
 
-/* Length of the NOP at `code`, or 0: 90, 66 90, 0f 1f /0. */
-static unsigned nop_length(const uint8_t *code, size_t size)
+/* 90, 66 90, 0f 1f /0 */
+static int is_nop(const struct instruction *i)
 {
-    struct instruction i;
-    unsigned length = decode(code, size, &i);
-    int is_nop = instruction_is(&i, 0, 0x90) || (instruction_is(&i, 1, 0x1f) && !modrm_reg(&i));
-
-    return is_nop && !i.rex && !(i.prefixes & (PREFIX_REP | PREFIX_REPNE)) ? length : 0;
+    return (instruction_is(i, 0, 0x90) || (instruction_is(i, 1, 0x1f) && !modrm_reg(i))) && !i->rex &&
+           !(i->prefixes & (PREFIX_REP | PREFIX_REPNE));
 }
 
 /* ret, or rep ret */
@@ -113,18 +111,22 @@ static int is_return(const uint8_t *code, size_t size)
 
 void mv_inline_read(const uint8_t *body, size_t size, struct mv_inline *out)
 {
-    size_t at = endbr64_size(body, size);
-    unsigned length;
+    const uint8_t *end = body + size;
+    struct instruction i = {.length = 0};
 
     memset(out, 0, sizeof *out);
-    while ((length = nop_length(body + at, size - at)))
-        at += length;
-    if (!is_return(body + at, size - at)) {
-        length = mv_inline_length(body + at, size - at);
-        if (!length || length > MV_CALL_MAX || !is_return(body + at + length, size - at - length))
+    body += endbr64_size(body, size);
+    while (!is_return(body, (size_t)(end - body))) {
+        if (!decode(body, (size_t)(end - body), &i))
             return;
-        memcpy(&out->bytes, body + at, length);
+        if (!is_nop(&i)) {
+            if (i.length > MV_CALL_MAX || !is_return(body + i.length, (size_t)(end - body) - i.length) || !is_plain(body, &i))
+                return;
+            memcpy(&out->bytes, body, i.length);
+            out->length = i.length;
+            break;
+        }
+        body += i.length;
     }
     out->usable = 1;
-    out->length = (uint8_t)length;
 }
