@@ -252,13 +252,10 @@ static void emit_each(struct mvld_image *image, const struct mvld_context *(*emi
     }
 }
 
-static void emit_calls(struct mvld_image *image, size_t made, int *failed)
+/* No calls of any pass could be made. */
+static void fail_calls(struct mvld_image *image, int error)
 {
-    int error = emit_all_in_place(image, made);
-
-    if (error)
-        *failed = error;
-    for (const struct rimf_edit_report *r = image->reports; error && r; r = r->next)
+    for (const struct rimf_edit_report *r = image->reports; r; r = r->next)
         if (r->ctx != image->unfinished)
             fail(image, r->ctx, error);
 }
@@ -277,15 +274,17 @@ static void emit_moves(struct mvld_image *image, int *failed)
 int rimf_image_emit(struct mvld_image *image)
 {
     size_t made = image->moved ? image->moved->n : 0;
-    int failed = 0;
+    int failed = 0, error = 0;
 
     if (image->retargets.n)
         emit_each(image, rimf_retargets_emit, &failed);
     if (image->watch)
-        emit_calls(image, made, &failed);
+        error = emit_all_in_place(image, made);
     emit_moves(image, &failed);
     if (!image->watch)
-        emit_calls(image, made, &failed);
+        error = emit_all_in_place(image, made);
+    if (error)
+        fail_calls(image, failed = error);
     if (image->retargets.n)
         rimf_retargets_end(image);
     end_edits(image);
