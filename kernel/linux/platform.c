@@ -148,25 +148,28 @@ static int at_the_moment(void *cookie)
 	return 0;
 }
 
-/* A probe remembers the instruction that it stands on, at the first of its cs prefixes, armed or not. */
-static bool is_probed(unsigned long site)
-{
-	const struct kprobe *probe;
+/*
+ * A probe remembers instructions, armed or not: that on which it stands, and, where it may become a jump, all that begin
+ * within 5 bytes.  The instruction that is changed may begin 4 prefixes (cs) before.
+ */
+#define REMEMBERS 8
 
-	while (!(probe = get_kprobe((void *)site))) {
-		site--;
-		probe = get_kprobe((void *)site);
-		if ((probe ? probe->opcode : *(u8 *)site) != 0x2e)
-			return false;
+static bool is_probed(const struct mvk_change *change)
+{
+	for (unsigned long at = change->address - REMEMBERS; at < change->address + change->length; at++) {
+		struct kprobe *probe = get_kprobe((void *)at);
+
+		if (probe && !kprobe_ftrace(probe))
+			return true;
 	}
-	return true;
+	return false;
 }
 
 static void leave_probed(struct mvk_change *changes, size_t n)
 {
 	preempt_disable(); /* what get_kprobe() asks for */
 	for (size_t i = 0; i < n; i++)
-		if (!changes[i].result && is_probed(changes[i].address))
+		if (!changes[i].result && is_probed(&changes[i]))
 			changes[i].result = -ESTALE;
 	preempt_enable();
 }
@@ -182,6 +185,7 @@ static int change_pages(struct moment *m)
 		return -ENOMEM;
 	err = stop_machine_cpuslocked(at_the_moment, m, cpu_online_mask);
 	vunmap(m->alias);
+	vm_unmap_aliases(); /* now, also in each TLB */
 	return err;
 }
 

@@ -26,7 +26,7 @@ const char *mvl_reserved(const void *variable)
 /* 0, or why some call is not changed. */
 static int set_many(bool many)
 {
-	int err = mvk_set("spinlock_many_cpus", many);
+	int err = mvk_set(&spinlock_many_cpus, many);
 
 	if (err >= 0)
 		err = mvk_is_settled(&spinlock_many_cpus) ? 0 : -EBUSY;

@@ -219,6 +219,7 @@ void mv_inline_read(const uint8_t *body, size_t size, struct mv_inline *out)
         size -= sizeof endbr64;
     }
     while ((length = nop_length(body, size))) {
+        out->nops = 1;
         body += length;
         size -= length;
     }
