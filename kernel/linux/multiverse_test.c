@@ -185,11 +185,15 @@ static noinline int prefixed(void)
 	return 0;
 }
 
-/* xor %ecx, %ecx; then the call */
+/* xor %ecx, %ecx; then the call, no jump */
 static noinline int called_behind(void)
 {
+	int result;
+
 	asm volatile("xorl %%ecx, %%ecx" : : : "ecx", "cc");
-	return multiverse_test_ask();
+	result = multiverse_test_ask();
+	asm volatile("" : "+r"(result));
+	return result;
 }
 
 static int nothing(struct kprobe *probe, struct pt_regs *regs)
@@ -211,7 +215,7 @@ static noinline int optimized(void)
 	multiverse_test_flag = true;
 	CHECK(multiverse_commit_refs(&multiverse_test_flag) >= 0);
 	first = called_behind();
-	for (int i = 0; i < 200 && READ_ONCE(*at) != 0xe9; i++)
+	for (int i = 0; i < 50 && READ_ONCE(*at) != 0xe9; i++)
 		msleep(10);
 	later = called_behind();
 	pr_info("multiverse_test: a probe %s a jump\n", READ_ONCE(*at) == 0xe9 ? "became" : "did not become");
