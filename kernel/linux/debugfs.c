@@ -59,7 +59,7 @@ static int set(char *name, const char *number)
 	return mvl_tell(name, mvk_set(variable, value));
 }
 
-/* Under mvl_lock: negative errno when it failed. */
+/* Called under mvl_lock.  Returns negative errno if it failed. */
 static int command(char *text)
 {
 	char *number = strchr(text, '=');

@@ -315,9 +315,24 @@ static int locks(void)
 }
 #endif
 
-/* Whose descriptors are damaged: its functions look at the variables. */
-static bool damaged;
-module_param(damaged, bool, 0);
+/* Whose descriptors are damaged.  1: its functions look at the variables.  2: they do what they do. */
+static int damaged;
+module_param(damaged, int, 0);
+
+static int wanders(void)
+{
+	for (int i = 0; i < 3; i++) {
+		multiverse_test_flag = i & 1;
+		multiverse_test_level = i;
+		multiverse_commit();
+		multiverse_test_ask();
+		multiverse_test_trace();
+		multiverse_test_note();
+	}
+	multiverse_revert();
+	multiverse_commit();
+	return 0;
+}
 
 static int stays_generic(void)
 {
@@ -331,10 +346,11 @@ static int stays_generic(void)
 
 static int __init test(void)
 {
-	int err = damaged ? stays_generic() : binds();
+	int err;
 
 	if (damaged)
-		return err;
+		return damaged == 1 ? stays_generic() : wanders();
+	err = binds();
 	if (!err)
 		err = keys();
 	if (!err)
