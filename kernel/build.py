@@ -148,22 +148,31 @@ def build(tree, out, config, jobs):
     make(tree, out, jobs, "bzImage", "modules", log=out / "build.log")
 
 
+def descriptor_bytes(module):
+    """Offsets in the file, by table, of bytes that no relocation fills: the kernel refuses those if they are not 0."""
+    listed = subprocess.run(["readelf", "-SrW", module], check=True, capture_output=True, text=True).stdout
+    tables = {}
+    for name, at, size in re.findall(r"\] (multiverse_\w+) +PROGBITS +\S+ (\S+) (\S+)", listed):
+        part = re.search(rf"section '\.rela{name}'.*?(?=\n\n|\Z)", listed, re.S)
+        filled = {int(offset, 16) + i for offset, bits in re.findall(r"^(\w+) +\w+ +R_X86_64_\w*?(32|64)", part[0], re.M)
+                  for i in range(int(bits) // 8)}
+        tables[name] = [int(at, 16) + i for i in range(int(size, 16)) if i not in filled]
+    return tables
+
+
 def damage(module, root):
     """Copies: one whose first function's record is longer than its table; and some with random bytes in descriptors."""
-    listed = subprocess.run(["readelf", "-SW", module], check=True, capture_output=True, text=True).stdout
-    tables = [(int(at, 16), int(size, 16)) for name, at, size in
-              re.findall(r"\] (multiverse_\w+) +PROGBITS +\S+ (\S+) (\S+)", listed)]
-    functions = int(re.search(r"\] multiverse_functions +PROGBITS +\S+ (\S+)", listed)[1], 16)
+    tables = descriptor_bytes(module)
     whole = module.read_bytes()
     code = bytearray(whole)
-    code[functions + 2] ^= 0xff
+    code[tables["multiverse_functions"][2]] ^= 0xff
     (root / "damaged.ko").write_bytes(code)
     for number in range(DAMAGED):
         chance = random.Random(number)
         code = bytearray(whole)
         for _ in range(chance.choice((1, 1, 2, 8))):
-            at, size = chance.choice(tables)
-            code[at + chance.randrange(size)] = chance.choice((0, 1, 4, 0x7f, 0xff, chance.randrange(256)))
+            table = chance.choice([t for t in tables.values() if t])
+            code[chance.choice(table)] = chance.choice((0, 1, 4, 0x7f, 0xff, chance.randrange(256)))
         (root / f"damaged.{number}.ko").write_bytes(code)
 
 
