@@ -3,7 +3,7 @@
  * A program that is linked with this file, or started with it in LD_PRELOAD (mapped.so), reports its code on
  * standard error at its end, where $TELL_MAPPED is set:
  *
- *     mapped: FILE                            code is mapped from this file
+ *     mapped: FILE at BASE                    code is mapped from this file, which begins there
  *     changed: N places on M pages of FILE    the mapped code differs from the file
  *
  * A place has up to five bytes, as the operand of a call.  support.py has functions that read this.
@@ -58,7 +58,7 @@ __attribute__((destructor)) static void report_code(void)
             continue;
         if (*path != '/')
             continue;
-        fprintf(stderr, "mapped: %s\n", path);
+        fprintf(stderr, "mapped: %s at %lx\n", path, start - offset);
         compare_code(path, (const unsigned char *)start, end - start, (off_t)offset);
     }
     if (maps)

@@ -163,17 +163,26 @@ def take_log(folder):
     return log
 
 
+SNAPSHOT = r"(/\S*/mvld/snapshots/[^/\s]+)/(?:\d+-)?([^/\s]+)"  # a file of a snapshot: its folder, the object's name
+
+
 def mapped_files(done):
-    """The files from which a program with MAPPED had mapped code when it ended."""
-    found = re.findall("^mapped: (.*)$", done.stderr, re.M)
+    """[(file, where it begins)]: from what a program with MAPPED had mapped code when it ended, by address."""
+    found = re.findall(r"^mapped: (.*) at ([0-9a-f]+)$", done.stderr, re.M)
     check(found, f"it does not report what is mapped:\n{done.stderr}")
-    return found
+    return [(path, int(base, 16)) for path, base in found]
 
 
 def from_snapshot(done):
     """The names of the objects whose code such a program had mapped from a snapshot; concat.so is moved code."""
-    found = [re.fullmatch(r"/\S+/mvld/snapshots/[^/]+/(?:\d+-)?([^/]+)", path) for path in mapped_files(done)]
-    return [match[1] for match in found if match]
+    found = [re.fullmatch(SNAPSHOT, path) for path, _ in mapped_files(done)]
+    return [match[2] for match in found if match]
+
+
+def bases(done):
+    """Where the objects of such a program began, by name, whether their code was mapped from a snapshot or not."""
+    return {(re.fullmatch(SNAPSHOT, path) or ["", "", Path(path).name])[2]: base
+            for path, base in mapped_files(done)}
 
 
 def changed(done, name):
