@@ -197,6 +197,12 @@ def has_moved(done):
     return "concat.so" in from_snapshot(done) or changed(done, "libconcat.so.1") != (0, 0)
 
 
+def moved_code(log):
+    """[(object, bytes, where it was, where it runs)] of MVLD_DEBUG=passes: nothing else knows the places."""
+    return [(Path(path).name, int(size), int(original, 16), int(at, 16)) for path, size, original, at in
+            re.findall(r"(/\S+): (\d+) bytes at 0x(\w+) moved to 0x(\w+)", log)]
+
+
 @contextlib.contextmanager
 def scratch_folder(keep=False):
     folder = Path(tempfile.mkdtemp(prefix="mvld-"))

@@ -6,7 +6,6 @@ The answer must be 2 whenever the pass is asked for, applied or not; what differ
 what the log says.  Each function below is one test; its text says what a failure
 means.
 """
-import re
 import shutil
 import sys
 from pathlib import Path
