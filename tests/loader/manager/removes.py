@@ -96,11 +96,10 @@ def wrong(world):
         check(done.stdout == plain and done.returncode == 0, f"{name}: {done}{log}")
         # `take` stays, which leads to it; `only_unused` may stay without `unused`.
         check(("a function that stays leads to it" in log) == (name == "taken"), log)
-        check((f"functions are removed" in log) == (name == "unused"), log)
     done, log = world.run(passes="remove", options="exported = no\n")
     check("remove: unused: -16" in log and "dlsym finds it" in log, log)
     done, log = world.run("unused", passes="remove", options="fail = yes\n")
-    check(done.returncode == 0 and "functions are removed" not in log and "it fails" in log, f"{done}{log}")
+    check(done.returncode == 0 and done.stdout == plain and "it fails" in log, f"{done}{log}")
 
 
 def altered(world):
@@ -113,7 +112,6 @@ def altered(world):
         done, log = world.run(passes=passes, options=options)
         check(done.returncode == 0 and done.stdout == "8 10 9\n", f"{passes}: {done}\n{log}")
         check(f"libbloat.so: {gone} of 9 functions go" in log, f"{passes}: {log}")
-        check("count" not in passes or "code runs in front of 1 instructions" in log, log)
     leads = made + "[lead]\nname = unused\nleads = yes\n"
     done, log = world.run(passes="lead, remove, debloat", options=leads)
     check(done.returncode == 0 and done.stdout.endswith(" 10 9\n") and "libbloat.so: 0 of 9 functions go" in log, f"{done}\n{log}")
