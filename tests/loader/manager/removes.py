@@ -25,7 +25,7 @@ STAYS = ["used", "looked_up", "in_data", "taken", "bound_by_itself"]  # with exp
 class World:
     def __init__(self, folder):
         self.folder, self.program = folder, folder / "main"
-        support.take(folder, "loader/manager/removes", "main", "libbloat.so", "debloat.so", "remove.so", "lead.so")
+        support.take(folder, "loader/manager/removes", "main", "libbloat.so", "debloat.so", "remove.so", "lead.so", "both.so")
         support.take(folder, "loader/manager/splices", "count-instructions.so")
         support.analyze(folder, self.program, folder / "libbloat.so")
         (folder / "keep").write_text("looked_up\nno_such_name\n")
@@ -100,6 +100,14 @@ def wrong(world):
     check("remove: unused: -16" in log and "dlsym finds it" in log, log)
     done, log = world.run("unused", passes="remove", options="fail = yes\n")
     check(done.returncode == 0 and done.stdout == plain and "it fails" in log, f"{done}{log}")
+
+
+def all_of_it(world):
+    """Of a pass that removes what must stay something else is made all the same: its code in front of an instruction."""
+    for name, status in ("taken", 0), ("unused", -signal.SIGILL):
+        done, log = world.run(passes="both", options=f"name = {name}\nsplice = yes\n")
+        check(done.returncode == status, f"{name}: {done}\n{log}")
+        check(("a function that stays leads to it" in log) == (status == 0), log)
 
 
 def altered(world):
