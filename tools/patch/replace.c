@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -104,6 +105,19 @@ static int look_up(struct attach *a, struct work *w, const struct moved *m, cons
     return err;
 }
 
+/* The process opens the file by its name, in its own root folder and mounts. */
+static int check_file(struct attach *a, const struct replacement *what)
+{
+    struct stat ours, its;
+    char path[4200];
+
+    snprintf(path, sizeof path, "/proc/%d/root%s", a->pid, what->file);
+    if (!stat(what->file, &ours) && !stat(path, &its) && ours.st_dev == its.st_dev && ours.st_ino == its.st_ino)
+        return 0;
+    return attach_fail(a, "process %d sees another file as %s, or none: its root folder or its mounts are others", a->pid,
+                       what->file);
+}
+
 static int check_twice(struct attach *a, const struct work *w, size_t n, const struct patched *list, size_t n_list)
 {
     for (size_t i = 0; i < n_list; i++)
@@ -123,7 +137,7 @@ static int look_up_all(struct attach *a, struct work *w, size_t n, const struct 
     int err = records_read(a, &list, &n_list);
 
     for (size_t i = 0; !err && i < n; i++)
-        err = look_up(a, &w[i], m, build_id) || check_twice(a, w, i, list, n_list) ? -1 : 0;
+        err = look_up(a, &w[i], m, build_id) || check_file(a, w[i].what) || check_twice(a, w, i, list, n_list) ? -1 : 0;
     free(list);
     return err;
 }
@@ -134,6 +148,9 @@ static int add_place(struct attach *a, struct work *w, unsigned i, uint64_t at, 
 {
     struct patch_place *place = &w->record.places[i];
 
+    /* The kernel writes page by page, and this tool may be killed between two. */
+    if (at / PATCH_PAGE != (at + PATCH_JUMP - 1) / PATCH_PAGE)
+        return refuse(a, w->what, "its first bytes lie on two pages, and are not written at once");
     if (attach_read(a, at, place->was, PATCH_JUMP))
         return refuse(a, w->what, "its code cannot be read");
     if (as_in_file && memcmp(place->was, w->in_file, PATCH_JUMP) != 0)

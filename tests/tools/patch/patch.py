@@ -7,6 +7,7 @@ were again; what cannot be replaced safely is refused, and then nothing has chan
 """
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from support import ENV, check, compile_file, equal, finish, run, scratch  # noq
 
 MVLD, LD_MVLD = map(os.path.abspath, sys.argv[1:3])
 PASSES, KILLED = sys.argv[3], os.path.abspath(sys.argv[4])
+PRIVATE = ["unshare", "--mount", "--propagation", "private", "--"]
 LIBRARY = f"lib{sys.argv[5]}.so"
 # value through the PLT, inside of its library, by two pointers; and second.
 OLD, NEW, BOTH = "4 104 4 4 7", "1001 1101 1001 1001 7", "1001 1101 1001 1001 2001"
@@ -133,7 +135,7 @@ def refused(world):
     for name, why in (("tiny", "shorter than a jump"), ("looping", "goes back to its first instructions"),
                       ("entered", "leads to its first bytes"), ("tabled", "leads to its first bytes"),
                       ("worded", "leads to its first bytes"), ("over", "leads to its first bytes"),
-                      ("under", "leads to its first bytes"), ("returned", "returns to them"), ("chosen", "an IFUNC"),
+                      ("under", "leads to its first bytes"), ("crossing", "lie on two pages"), ("returned", "returns to them"), ("chosen", "an IFUNC"),
                       ("none", "no such function")):
         program.refuses(why, *world.replace("second", "second"), *world.replace(name))
     program.refuses("undefined symbol", *world.replace("second", "second"), *world.replace("value", "none"))
@@ -161,6 +163,13 @@ def refused(world):
     equal(program.ask(), NEW, "no circle yet")
     program.refuses("neither would end", "--replace", f"other.so:value={world.other}:second")
     equal(program.patch(*UNDO, "--undo", "other.so:second")[0], 0, "undo")
+    if not subprocess.run([*PRIVATE, "true"], capture_output=True).returncode: # where its file is another one
+        away = world.folder / "away.so"
+        shutil.copy(world.other, away)
+        private = Program(*PRIVATE, "sh", "-c", 'mount --bind "$1" "$2"; exec "$3"', "sh", away, world.other, world.program)
+        private.refuses("sees another file as", *world.replace())
+        equal(private.patch("--replace", f"{LIBRARY}:value={away}:value")[0], 0, "the file that both see")
+        private.end()
     # An upgrade: the name is another build's, whose functions lie elsewhere.
     world.library_of(world.folder / "new", "-DAPI=__attribute__((noinline,noclone,aligned(4096)))")
     os.replace(world.folder / "new", world.library)

@@ -64,6 +64,7 @@ int chosen(int n) __attribute__((ifunc("choose")));
  *                 c3             ret
  *      under:     as over, and behind it
  *      after:     eb ??          jmp under's second
+ *      crossing:  as over, its second byte on another page
  *      returned:  ff d6          call *%rsi              returns behind the first byte of a jump
  *                 90 90 90 c3
  *      faults:    50             push %rax               a handler of SIGSEGV is run at the second
@@ -89,5 +90,7 @@ __asm__(".text\n"
         "function under\npush %rbx\n2: mov %edi, %eax\ninc %eax\npop %rbx\nret\nends under\n"
         "function after\npush %rbx\njmp 2b\nends after\n"
         ".skip 200, 0xcc\n"
+        ".p2align 12\n.skip 4095, 0xcc\n"
+        "function crossing\npush %rbx\nmov %edi, %eax\ninc %eax\npop %rbx\nret\nends crossing\n"
         "function returned\ncall *%rsi\nnop\nnop\nnop\nret\nends returned\n"
         "function faults\npush %rax\nmov (%rdi), %eax\npop %rdx\nnop\nret\nends faults\n");

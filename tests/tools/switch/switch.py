@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from support import ENV, check, equal, finish, run, scratch  # noqa: E402
+from support import ENV, check, compile_file, equal, finish, run, scratch  # noqa: E402
 
 MVLD, LD_MVLD, GCC, PLUGIN, LIBRARY = map(os.path.abspath, sys.argv[1:6])
 
@@ -199,6 +199,11 @@ def refused(folder):
           "all is as it was")
     functions = json.loads(switch(program, "--json")[1])[0]["functions"]
     equal([f["active"] for f in functions], [None, None], "none is bound")
+    other = folder / "other.so"
+    (folder / "other.c").write_text("int step(int n) { return n; }\n")
+    compile_file(other, "-O2", "-fPIC", "-shared", folder / "other.c")
+    code, out, err = run(MVLD, "patch", "-p", program.p.pid, "--replace", f"{file.name}:step={other}:step")
+    check(code == 1 and "variation point" in err, f"mvld patch: its variants are called as well: {code} {out} {err}")
     equal(switch(program, "fast=1", "mode=5")[0], 0, "once more, when nobody is in the way")
     equal(program.ask(), "1001 -2", "both")
     program.end()
