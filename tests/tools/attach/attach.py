@@ -3,11 +3,12 @@
 """A function is called in a running process: it goes on as if nothing had been, whatever its thread waits in,
 and also when the tool is killed at any of its calls.
 
-    attach.py GETPID WAITS KILLED.so HARD calls|killed|refused|states|changes
+    attach.py GETPID WAITS KILLED.so HARD calls|killed|refused|states|changes|worlds
 """
 import ctypes
 import os
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,7 +16,7 @@ import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from support import check, equal, finish, run  # noqa: E402
+from support import check, equal, finish, run, scratch  # noqa: E402
 
 GETPID, WAITS, KILLED, HARD = map(os.path.abspath, sys.argv[1:5])
 
@@ -186,5 +187,43 @@ def changes():
     finish_program(p, "tools at once")
 
 
-{"calls": calls, "killed": killed, "refused": refused, "states": states, "changes": changes}[sys.argv[5]]()
+def worlds():
+    """A process in namespaces or a root folder of its own, whose file is gone, or that makes children or opens libraries."""
+    with scratch() as name:
+        folder = Path(name)
+        root, gone = folder / "root", folder / "gone"
+        needs = subprocess.run(["ldd", WAITS], capture_output=True, text=True, timeout=60).stdout
+        files = [WAITS] + [word for word in needs.split() if word.startswith("/")]
+        for file in files:
+            (root / file[1:]).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(file, root / file[1:])
+        shutil.copy(WAITS, gone)
+        ways = {"user namespace": ["unshare", "--user", "--map-root-user"],
+                "PID namespace": ["unshare", "--pid", "--fork", "--kill-child"],
+                "chroot": ["chroot", root]}
+        for way, command in ways.items():
+            if subprocess.run([*command, WAITS, "none"], capture_output=True).returncode in (125, 126, 127) or \
+                    (way != "chroot" and subprocess.run([*command, "true"], capture_output=True).returncode):
+                print(f"{way}: not to be had here")
+                continue
+            p = start(*command, WAITS, "poll")
+            pid = p.pid
+            if way == "PID namespace":
+                pid = int(Path(f"/proc/{pid}/task/{pid}/children").read_text())
+            code, out, err = call(pid, 30)
+            equal((code, out.split()[:1]), (0, ["1" if pid != p.pid else str(pid)]), f"{way}: {out}{err}")
+            finish_program(p, way)
+        p = start(gone, "poll")
+        gone.unlink()
+        code, out, err = call(p.pid, 30)
+        equal((code, out.split()[:1]), (0, [str(p.pid)]), f"its file is gone: {out}{err}")
+        finish_program(p, "its file is gone")
+        for way in ("forks", "dlopens"):
+            p = start(HARD, way)
+            code, out, err = call(p.pid, 30)
+            equal((code, out.split()[:1]), (0, [str(p.pid)]), f"{way}: {out}{err}")
+            finish_program(p, way)
+
+
+{"calls": calls, "killed": killed, "refused": refused, "states": states, "changes": changes, "worlds": worlds}[sys.argv[5]]()
 finish()

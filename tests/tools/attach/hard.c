@@ -12,9 +12,12 @@
  *     shallow   the only thread that waits has little left of its stack
  *     long      waits for a minute in one call of poll(2)
  *     masked    all signals are blocked, and there is a stack for handlers
+ *     forks     another thread makes children all the time
+ *     dlopens   another thread opens and closes libm all the time
  *     exec      another thread executes the program anew, again and again, thirty times
  *     exit      another thread ends it, with status 7, after a time by chance
  */
+#include <dlfcn.h>
 #include <linux/filter.h>
 #include <linux/futex.h>
 #include <linux/seccomp.h>
@@ -255,6 +258,41 @@ static void by_masked(void)
     wait_for_input();
 }
 
+static void *forks(void *nothing)
+{
+    for (;;) {
+        pid_t child = fork();
+
+        if (!child)
+            _exit(0);
+        waitpid(child, NULL, 0);
+    }
+    return nothing;
+}
+
+static void *dlopens(void *nothing)
+{
+    for (;;) {
+        void *library = dlopen("libm.so.6", RTLD_NOW);
+
+        if (!library || !dlsym(library, "cos") || dlclose(library))
+            exit(2);
+    }
+    return nothing;
+}
+
+static void by_forks(void)
+{
+    start(forks);
+    wait_for_input();
+}
+
+static void by_dlopens(void)
+{
+    start(dlopens);
+    wait_for_input();
+}
+
 static void *executes(void *nothing)
 {
     int left = arguments[2] ? atoi(arguments[2]) : 30;
@@ -303,7 +341,7 @@ static const struct {
     void (*run)(void);
 } ways[] = {{"malloc", by_malloc}, {"vfork", by_vfork}, {"threads", by_threads}, {"filter", by_filter},
             {"filtered", by_filtered}, {"coroutine", by_coroutine}, {"shallow", by_shallow}, {"masked", by_masked},
-            {"long", by_long},
+            {"long", by_long}, {"forks", by_forks}, {"dlopens", by_dlopens},
             {"exec", by_exec}, {"exit", by_exit}};
 
 int main(int argc, char **argv)
