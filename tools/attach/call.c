@@ -13,7 +13,8 @@
  *     memory of ours:       code page, frame, arguments and answers, stack
  *
  * The code calls the function, reports its end, and waits a second for the tool, which stops it
- * there.  It waits by ppoll(2), which preserves the kernel's state of an interrupted nanosleep(2)
+ * there.  It turns for some 50 us, since one that sleeps must wait for a processor before it can be
+ * stopped; then it waits by ppoll(2), which preserves the kernel's state of an interrupted nanosleep(2)
  * or poll(2).  Without a tool it returns through the frame.
  */
 #include "tools/attach/attach.h"
@@ -69,21 +70,25 @@ struct words { /* the code's report, the result first; and its time-out */
 /* Their offsets in our memory; then the space for arguments, then the stack. */
 enum { CODE = 0, WORDS = PAGE, FRAME = PAGE + 64, ROOM = 8 * PAGE, SIZE = ROOM + ATTACH_ROOM + STACK };
 
-#define WAITED_AT 0x25 /* in the code: after the call in which it waits for the tool */
+#define WAITED_AT 0x30 /* in the code: after the call in which it waits for the tool */
 static const uint8_t code[] = {
     0xff, 0xd3,                                           /* 00  call *%rbx          */
     0x49, 0x89, 0x04, 0x24,                               /* 02  mov %rax,(%r12)     */
     0x41, 0xc7, 0x44, 0x24, 0x08, 0x01, 0x00, 0x00, 0x00, /* 06  movl $1,8(%r12)     */
-    0x31, 0xff,                                           /* 0f  xor %edi,%edi       */
-    0x31, 0xf6,                                           /* 11  xor %esi,%esi       */
-    0x49, 0x8d, 0x54, 0x24, 0x10,                         /* 13  lea 16(%r12),%rdx   */
-    0x4d, 0x31, 0xd2,                                     /* 18  xor %r10,%r10       */
-    0x4d, 0x31, 0xc0,                                     /* 1b  xor %r8,%r8         */
-    0xb8, 0x0f, 0x01, 0x00, 0x00,                         /* 1e  mov $271,%eax       ppoll(2) */
-    0x0f, 0x05,                                           /* 23  syscall             */
-    0x4c, 0x89, 0xec,                                     /* 25  mov %r13,%rsp       */
-    0xb8, 0x0f, 0x00, 0x00, 0x00,                         /* 28  mov $15,%eax        rt_sigreturn(2) */
-    0x0f, 0x05,                                           /* 2d  syscall             */
+    0xb9, 0x00, 0x08, 0x00, 0x00,                         /* 0f  mov $2048,%ecx      */
+    0xf3, 0x90,                                           /* 14  pause               */
+    0xff, 0xc9,                                           /* 16  dec %ecx            */
+    0x75, 0xfa,                                           /* 18  jne 14              */
+    0x31, 0xff,                                           /* 1a  xor %edi,%edi       */
+    0x31, 0xf6,                                           /* 1c  xor %esi,%esi       */
+    0x49, 0x8d, 0x54, 0x24, 0x10,                         /* 1e  lea 16(%r12),%rdx   */
+    0x4d, 0x31, 0xd2,                                     /* 23  xor %r10,%r10       */
+    0x4d, 0x31, 0xc0,                                     /* 26  xor %r8,%r8         */
+    0xb8, 0x0f, 0x01, 0x00, 0x00,                         /* 29  mov $271,%eax       ppoll(2) */
+    0x0f, 0x05,                                           /* 2e  syscall             */
+    0x4c, 0x89, 0xec,                                     /* 30  mov %r13,%rsp       */
+    0xb8, 0x0f, 0x00, 0x00, 0x00,                         /* 33  mov $15,%eax        rt_sigreturn(2) */
+    0x0f, 0x05,                                           /* 38  syscall             */
 };
 
 /* ---- frames */

@@ -72,6 +72,10 @@ uint64_t record_room(const struct attach *, const struct patch_place places[2]);
 uint64_t record_target(const struct patch_record *);
 int record_is_of(const struct patched *, const char *library, const char *function);
 
+/* ---- write.c: writes `now` of each place, where `was` must be.  `pages` are ours that are to be removed: no thread may be
+ * in them, either.  0, or -1: nothing has been written. */
+int write_all(struct attach *, struct patch_place *, size_t n, const uint64_t *pages, size_t n_pages);
+
 /* ---- replace.c: all of them, or none.  0, or -1 with the sentence in `why` of the process. */
 int replace_functions(struct attach *, const struct replacement *, size_t n, const char *build_id);
 int undo_functions(struct attach *, const struct replacement *, size_t n);
