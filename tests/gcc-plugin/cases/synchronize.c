@@ -219,15 +219,17 @@ static void elsewhere(void)
         pthread_join(others[i], NULL);
 }
 
-static volatile int in_vfork;
+static volatile int in_vfork, hidden;
 
-/* The library's, too: /proc does not say where a thread waits, so it takes those that do for running. */
+/* The library's, too, unless this file was opened by dlopen: /proc does not say where a thread waits, so it takes those
+ * that do for running. */
 int open(const char *path, int flags, ...) __attribute__((alias("open64")));
 int open64(const char *path, int flags, ...)
 {
     const char *name = strrchr(path, '/');
 
     if (in_vfork && name && !strcmp(name, "/syscall")) {
+        hidden = 1;
         errno = EACCES;
         return -1;
     }
@@ -260,7 +262,7 @@ static void unstoppable(void)
         ;
     nap(100);
     clock_gettime(CLOCK_MONOTONIC, &from);
-    CHECK(multiverse_synchronize(100) == -1 && errno == EAGAIN, "a thread in vfork");
+    CHECK((multiverse_synchronize(100) == -1 && errno == EAGAIN) || !hidden, "a thread in vfork");
     clock_gettime(CLOCK_MONOTONIC, &to);
     CHECK(in_vfork && to.tv_sec - from.tv_sec < 2, "it was waited for: %ld s", (long)(to.tv_sec - from.tv_sec));
     pthread_join(thread, NULL);
