@@ -7,6 +7,7 @@
 #include "rimf/base/base.h"
 #include "rimf/base/sort.h"
 #include "rimf/emit/changes.h"
+#include "rimf/image/edits.h"
 
 #include <errno.h>    /* numbers only */
 #include <sys/mman.h> /* numbers only */
@@ -252,7 +253,8 @@ static int lead_operands(struct making *m)
 
     error = error ? error : changes_all(&m->changes);
     changes_end(&m->changes);
-    return error ? rimf_fail(m->image, -error, "operands that take addresses cannot be changed") : 0;
+    return error ? rimf_fail(m->image, -error, "operands that take addresses stay: %s",
+                             error == -ERANGE ? edit_far : m->image->error) : 0;
 }
 
 static int make(struct making *m)
