@@ -149,14 +149,12 @@ def made(program):
 
 def recorded(program):
     """A recording of perf cannot be read."""
-    if not shutil.which("perf"):
-        support.skip("perf is missing")
+    support.need_perf()
     data = program.folder / "perf.data"
     spin = "i=0; while [ $i -lt 30000 ]; do i=$((i + 1)); done"
     done = subprocess.run(["perf", "record", "-q", "-N", "-e", "cpu-clock:u", "-F", "2000", "-g", "-o",
                            data, "sh", "-c", spin], capture_output=True, text=True, timeout=60)
-    if done.returncode:
-        support.skip(f"perf cannot record here: {done.stderr.strip()}")
+    check(not done.returncode, done.stderr)
     done = subprocess.run([MVLD, "profile", data], capture_output=True, text=True, timeout=60)
     shell = Path("/bin/sh").resolve().name
     check(done.returncode == 0 and re.search(rf"^{shell} \+0x[0-9a-f]+ # \d+", done.stdout, re.M),
