@@ -175,12 +175,15 @@ static void name_refused(void *changes, uintptr_t at)
 
 int changes_all(struct changes *c)
 {
+    c->image->error[0] = '\0';
     if (!changes_each(c) && c->refused) {
         take_back(c);
         c->error = -EBUSY;
     }
     if (c->error == -EBUSY || c->error == -ESTALE)
         changes_refused(c, name_refused, c);
+    else if (c->error && !c->image->error[0])
+        rimf_fail(c->image, -c->error, "code cannot be changed now (error %d)", -c->error);
     return c->error;
 }
 

@@ -231,6 +231,8 @@ struct mvld_image {
         struct mvld_section *section;
         uint32_t prot;
         int key;
+        int is_made;
+        uint32_t before, segment_before; /* its protection then, and its segment's */
     } *sections_wanted;
     struct { /* realise/file_view.c */
         struct rimf_object *object;
