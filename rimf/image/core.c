@@ -110,11 +110,9 @@ const char *rimf_image_running(const struct mvld_image *image)
     return image->running ? image->running->pass : NULL;
 }
 
-void rimf_image_set_failed(struct mvld_image *image,
-                           void (*failed)(void *cookie, const struct mvld_context *, int error), void *cookie)
+struct rimf_feeder *rimf_image_feeder(struct mvld_image *image)
 {
-    image->feeder.failed = failed;
-    image->feeder.failed_cookie = cookie;
+    return &image->feeder;
 }
 
 int rimf_only_in(struct mvld_image *image, enum rimf_stage stage, const char *who)

@@ -74,25 +74,6 @@ long rimf_object_protect(const struct mvld_image *image, const struct rimf_objec
 
 /* ---- those that passes add ------------------------------------------------------------- */
 
-void rimf_image_set_room(struct mvld_image *image, long (*room)(void *cookie, size_t size), void *cookie)
-{
-    image->feeder.room = room;
-    image->feeder.room_cookie = cookie;
-}
-
-void rimf_image_set_path(struct mvld_image *image,
-                         char *(*path)(void *cookie, struct mvld_image *, uintptr_t address), void *cookie)
-{
-    image->feeder.path = path;
-    image->feeder.path_cookie = cookie;
-}
-
-void rimf_image_set_place(struct mvld_image *image, int (*place)(void *cookie, uintptr_t address), void *cookie)
-{
-    image->feeder.place = place;
-    image->feeder.place_cookie = cookie;
-}
-
 int rimf_section_may_add(const struct mvld_context *ctx, enum mvld_section_kind kind, size_t size)
 {
     struct mvld_image *image = rimf_context_image(ctx);
@@ -131,7 +112,7 @@ void *rimf_section_add(const struct mvld_context *ctx, enum mvld_section_kind ki
     if (!rimf_section_may_add(ctx, kind, size))
         return NULL;
     size = rimf_page_up(size);
-    at = image->feeder.room ? image->feeder.room(image->feeder.room_cookie, size) : -ENOMEM;
+    at = image->feeder.room ? image->feeder.room(image->feeder.cookie, size) : -ENOMEM;
     if (!sys_failed(at) && !rimf_section_note(ctx, kind, (uintptr_t)at, size))
         return (void *)at;
     if (!sys_failed(at))

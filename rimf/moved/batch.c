@@ -236,7 +236,7 @@ static int install_hooks(struct making *m)
 {
     const char *why = "the C library does not know of moved code";
 
-    if (m->image->feeder.caller_hooks && !m->image->feeder.caller_hooks(m->image->feeder.caller_cookie, &why))
+    if (m->image->feeder.caller_hooks && !m->image->feeder.caller_hooks(m->image->feeder.cookie, &why))
         return 0;
     return rimf_fail(m->image, ENOTSUP, "code cannot be moved: %s", why);
 }

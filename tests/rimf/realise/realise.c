@@ -121,7 +121,7 @@ static void sections(void)
     volatile uint8_t *data;
 
     make_image();
-    rimf_image_set_room(image, room, NULL);
+    rimf_image_feeder(image)->room = room;
     rimf_image_set_stage(image, RIMF_STAGE_RUN, &context);
     data = context.api->section_add(&context, MVLD_SECTION_DATA, 8);
     section = context.api->section_at(image, NULL, 0);
@@ -161,7 +161,7 @@ static void protections(void)
     volatile uint8_t *data[2];
 
     make_image();
-    rimf_image_set_room(image, room, NULL);
+    rimf_image_feeder(image)->room = room;
     for (int i = 0; i < 2; i++) {
         rimf_image_set_stage(image, RIMF_STAGE_RUN, &context);
         for (int k = 0; k < 2; k++) {
