@@ -110,11 +110,6 @@ const char *rimf_image_running(const struct mvld_image *image)
     return image->running ? image->running->pass : NULL;
 }
 
-struct rimf_feeder *rimf_image_feeder(struct mvld_image *image)
-{
-    return &image->feeder;
-}
-
 int rimf_only_in(struct mvld_image *image, enum rimf_stage stage, const char *who)
 {
     return !image ? -EINVAL : image->stage == stage ? 0
