@@ -48,7 +48,7 @@ struct caller_hooks {
 int caller_prepare(struct loader *, const char **why);
 /* Prepares what was deferred. */
 void caller_finish(struct loader *);
-/* For rimf_image_set_caller_hooks; the cookie is the loader. */
+/* For rimf_feeder.caller_hooks; the cookie is the loader. */
 int caller_install(void *loader, const char **why);
 /* Called when objects were closed or added, before the passes are told. */
 void caller_changed(struct loader *, const struct mvld_object *const *removed, size_t n);

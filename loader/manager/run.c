@@ -210,7 +210,6 @@ int pipeline_emit(struct pipeline *p, struct mvld_image *image)
     if (!p->unemitted)
         return 0;
     p->unemitted = 0;
-    rimf_image_set_failed(image, has_failed, p);
     error = rimf_image_emit(image);
     p->emission += now(p) - began;
     return error ? -ECANCELED : 0;
@@ -227,7 +226,8 @@ static int run_for(struct pipeline *p, size_t i, struct mvld_image *image,
     enter(p, it, image, RIMF_STAGE_RUN);
     p->unemitted = 1;
     it->context.later = later;
-    rimf_image_set_failed(image, has_failed, p);
+    rimf_image_feeder(image)->pipeline = p;
+    rimf_image_feeder(image)->failed = has_failed;
     if (it->pass->run)
         error = result_of(it, image, "run", it->pass->run(&it->context, objects, n));
     rimf_image_set_stage(image, RIMF_STAGE_NONE, &it->context);

@@ -99,7 +99,7 @@ void mapstage_start(struct loader *l)
                         "which a pass must");
     if (objects_create_image(l, &l->image))
         refuse_start(l, "there is no memory for the passes that look at files");
-    rimf_image_set_place(l->image, place_at, l);
+    rimf_image_feeder(l->image)->place = place_at;
     l->mapstage->wanted = 1;
     if (!l->direct) /* otherwise it is mapped like any other */
         ask_executable(l);

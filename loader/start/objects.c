@@ -270,7 +270,7 @@ static int prepare_caller(struct loader *l)
         return 0;
     if (rimf_api()->auditor(l->image))
         return 1;
-    rimf_image_set_caller_hooks(l->image, caller_install, l);
+    rimf_image_feeder(l->image)->caller_hooks = caller_install;
     l->caller->deferred = 1;
     if (!l->snapshot->folder)
         caller_finish(l);
@@ -309,8 +309,10 @@ int objects_create_image(struct loader *l, struct mvld_image **image)
     int error = *image ? 0 : rimf_image_create(l->sys, &l->log, image);
 
     *image = error ? NULL : *image;
-    if (!error)
-        rimf_image_set_path(*image, path_at, l);
+    if (!error) {
+        rimf_image_feeder(*image)->cookie = l;
+        rimf_image_feeder(*image)->path = path_at;
+    }
     return error;
 }
 
@@ -344,8 +346,9 @@ void objects_start(struct loader *l)
         rimf_image_set_filtered(l->image, l->filtered->on);
         if (method && rimf_image_set_patch_method(l->image, method))
             rimf_log(&l->log, MVLD_LOG_WARNING, "patch: method %s cannot be used here", method);
-        rimf_image_set_planned(l->image, pipeline_has, l->pipeline);
-        rimf_image_set_room(l->image, place_room, l);
+        rimf_image_feeder(l->image)->pipeline = l->pipeline;
+        rimf_image_feeder(l->image)->planned = pipeline_has;
+        rimf_image_feeder(l->image)->room = place_room;
         analysis_start(l);
         writers_came(l, change.added, change.n_added);
         has_region = prepare_caller(l);

@@ -95,7 +95,7 @@ void relocatestage_start(struct loader *l)
         return;
     }
     r->wanted = 1;
-    rimf_image_set_room(r->image, place_room, l);
+    rimf_image_feeder(r->image)->room = place_room;
     if (l->direct || !l->block->phdr || !l->block->phnum)
         return;
     add_executable(l);

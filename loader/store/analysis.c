@@ -31,7 +31,7 @@ void analysis_start(struct loader *l)
         return;
     copy = caches_name(l, "analysis", folder, sizeof folder) ? rimf_heap_copy(&l->heap, folder) : NULL;
     places[1] = (struct analysis_place){.folder = copy, .user = caches_user(l), .unasked = 1};
-    rimf_image_set_steered(l->image, is_steered, l);
+    rimf_image_feeder(l->image)->is_steered = is_steered;
     rimf_image_set_analyses(l->image, places, copy ? 2 : 1);
     rimf_image_set_auditor(l->image, l->knobs->watcher);
 }

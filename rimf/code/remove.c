@@ -316,7 +316,7 @@ static int emit(struct mvld_image *image, const struct mvld_context *ctx)
     error = changes_all(&list);
     changes_end(&list);
     if (error)
-        return rimf_fail(image, -error, "%s: no function is removed: code cannot be changed now", ctx->pass);
+        return rimf_fail(image, -error, "%s: no function is removed: %s", ctx->pass, image->error);
     note_made(ctx);
     return 0;
 }

@@ -295,7 +295,7 @@ int rimf_splices_commit(struct mvld_image *image, const struct mvld_context *ctx
     error = changes_all(&list);
     changes_end(&list);
     if (error)
-        return rimf_fail(image, -error, "%s: code cannot be changed now: none is spliced in", ctx->pass);
+        return rimf_fail(image, -error, "%s: no code is spliced in: %s", ctx->pass, image->error);
     note_made(ctx);
     rimf_log(image->log, MVLD_LOG_PASSES | MVLD_LOG_STATISTICS, "%s: code runs in front of %zu instructions", ctx->pass,
              n);

@@ -161,12 +161,29 @@ int changes_each(struct changes *c)
     return c->error;
 }
 
+/* Records where the first of them is. */
+static void name_refused(void *changes, uintptr_t at)
+{
+    struct changes *c = changes;
+    const struct mvld_object *object = rimf_object_find(c->image, at);
+
+    if (!c->at)
+        rimf_fail(c->image, EBUSY, "%s: the bytes at %lx cannot be changed now", object ? object->name : "nowhere",
+                  (unsigned long)(at - (object ? object->bias : 0)));
+    c->at = at;
+}
+
 int changes_all(struct changes *c)
 {
+    c->image->error[0] = '\0';
     if (!changes_each(c) && c->refused) {
         take_back(c);
         c->error = -EBUSY;
     }
+    if (c->error == -EBUSY || c->error == -ESTALE)
+        changes_refused(c, name_refused, c);
+    else if (c->error && !c->image->error[0])
+        rimf_fail(c->image, -c->error, "code cannot be changed now (error %d)", -c->error);
     return c->error;
 }
 

@@ -35,11 +35,12 @@ struct changes {
     void *words;              /* of the batch */
     int error;
     size_t made, refused;     /* patches, once they are made */
+    uintptr_t at;             /* one that was refused */
 };
 
 /* Adds a change of at most MVLD_PATCH_MAX bytes.  An error is returned when the list is made. */
 void changes_add(struct changes *, uintptr_t at, const void *old, const void *now, size_t length);
-/* Makes all of them, or none.  0; -EBUSY: some were refused; another negative errno with a sentence. */
+/* Makes all of them, or none.  0, or negative errno with a sentence; -EBUSY: some were refused. */
 int changes_all(struct changes *);
 /* Makes each that is not refused.  0, or negative errno with a sentence: none was made. */
 int changes_each(struct changes *);

@@ -110,13 +110,6 @@ const char *rimf_image_running(const struct mvld_image *image)
     return image->running ? image->running->pass : NULL;
 }
 
-void rimf_image_set_failed(struct mvld_image *image,
-                           void (*failed)(void *cookie, const struct mvld_context *, int error), void *cookie)
-{
-    image->feeder.failed = failed;
-    image->feeder.failed_cookie = cookie;
-}
-
 int rimf_only_in(struct mvld_image *image, enum rimf_stage stage, const char *who)
 {
     return !image ? -EINVAL : image->stage == stage ? 0

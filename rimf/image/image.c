@@ -265,6 +265,11 @@ int rimf_image_create(const struct rimf_sys *sys, const struct rimf_log *log,
     return 0;
 }
 
+struct rimf_feeder *rimf_image_feeder(struct mvld_image *image)
+{
+    return &image->feeder;
+}
+
 void rimf_image_destroy(struct mvld_image *image)
 {
     if (!image)

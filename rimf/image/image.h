@@ -52,10 +52,30 @@ enum rimf_stage { RIMF_STAGE_NONE, RIMF_STAGE_MAP, RIMF_STAGE_RELOCATE, RIMF_STA
 void rimf_image_set_stage(struct mvld_image *, enum rimf_stage, const struct mvld_context *);
 /* The name of the pass that is called, or whose rule is called; or NULL.  Also for signal handlers. */
 const char *rimf_image_running(const struct mvld_image *);
-/* Registers a function that is called if edits of a pass cannot be made, with the sentence as the last
- * error; none of them is made. */
-void rimf_image_set_failed(struct mvld_image *, void (*failed)(void *cookie, const struct mvld_context *, int error),
-                           void *cookie);
+/* What the feeder does for the image.  Each may be NULL; set before passes are called. */
+struct rimf_feeder {
+    void *cookie; /* of all functions but those with the pipeline */
+    /* Tells whether somebody else can change the path of a folder that is `unasked` (base/trusted.h).  It is called at
+     * the first look-up in such folders; those for which it is true are skipped. */
+    int (*is_steered)(void *cookie, const char *folder);
+    /* Maps memory for added sections (section_add of mvld/pass.h): fresh writable memory, whole pages, within reach of
+     * the objects' calls; or negative errno. */
+    long (*room)(void *cookie, size_t size);
+    /* Finds the real path of the file that is mapped at an address (object_path of mvld/pass.h): memory from `alloc` of
+     * that image, or NULL. */
+    char *(*path)(void *cookie, struct mvld_image *, uintptr_t address);
+    /* Places files in the stage map (file_place of mvld/pass.h): 0, or negative errno. */
+    int (*place)(void *cookie, uintptr_t address);
+    /* Called when moved code is in place and nothing enters it yet.  If it fails (negative errno, *why a static
+     * sentence), the code is removed again.  NULL: nothing moves. */
+    int (*caller_hooks)(void *cookie, const char **why);
+    void *pipeline;
+    /* Called if edits of a pass cannot be made, with the sentence as the last error; none of them is made. */
+    void (*failed)(void *pipeline, const struct mvld_context *, int error);
+    /* Tells whether a pass with this flag (MVLD_PASS_*) is in the pipeline and not idle.  NULL: none is. */
+    int (*planned)(const void *pipeline, uint32_t flag);
+};
+struct rimf_feeder *rimf_image_feeder(struct mvld_image *);
 
 /* ---------------------------------------------------------------------------- */
 
@@ -74,10 +94,6 @@ void rimf_image_print(const struct mvld_image *);
  * outlive the image. */
 #define RIMF_ANALYSES_MAX 2
 void rimf_image_set_analyses(struct mvld_image *, const struct analysis_place *, size_t n);
-/* Sets the function that tells whether somebody else can change the path of a folder that is `unasked`
- * (base/trusted.h).  It is called at the first look-up in such folders; those for which it is true are
- * skipped. */
-void rimf_image_set_steered(struct mvld_image *, int (*is_steered)(void *cookie, const char *folder), void *cookie);
 /* Overlays will be written.  Call this before passes read code: files that might change unseen (file_id.h)
  * are checked now. */
 void rimf_image_will_write(struct mvld_image *);
@@ -97,18 +113,6 @@ uint32_t rimf_analysis_key(const struct mvld_object *);
  * the image. */
 void rimf_image_set_auditor(struct mvld_image *, const char *why);
 
-/* Sets the function that maps memory for added sections (section_add of mvld/pass.h): fresh writable
- * memory, whole pages, within reach of the objects' calls; or negative errno. */
-void rimf_image_set_room(struct mvld_image *, long (*room)(void *cookie, size_t size), void *cookie);
-
-/* Sets the function that finds the real path of the file that is mapped at an address (object_path of
- * mvld/pass.h): memory from `alloc` of that image, or NULL. */
-void rimf_image_set_path(struct mvld_image *, char *(*path)(void *cookie, struct mvld_image *, uintptr_t address),
-                         void *cookie);
-
-/* Sets the function that places files in the stage map (file_place of mvld/pass.h): 0, or negative errno. */
-void rimf_image_set_place(struct mvld_image *, int (*place)(void *cookie, uintptr_t address), void *cookie);
-
 /* Called when a pass returned from the stage `relocate`: makes its symbol edits, all or none; with `failed`
  * none.  0, or -EACCES with a sentence. */
 int rimf_image_realise_symbols(struct mvld_image *, const struct mvld_context *, int failed);
@@ -118,10 +122,6 @@ struct mvld_segment rimf_image_extended(const struct mvld_image *, const void *d
 /* This pass has failed: drops all of its edits. */
 void rimf_image_forget_edits(struct mvld_image *, const struct mvld_context *);
 
-/* Sets the function that tells whether a pass with this flag (MVLD_PASS_*) is in the pipeline and not idle.  NULL: none is. */
-void rimf_image_set_planned(struct mvld_image *,
-                            int (*planned)(const void *cookie, uint32_t flag),
-                            const void *cookie);
 
 /* 1: no debugger is attached, as checked a moment ago; 0: check when it matters. */
 void rimf_image_set_untraced(struct mvld_image *, int untraced);

@@ -175,24 +175,6 @@ struct mvld_domain {
     size_t n_objects;
 };
 
-/* What the feeder does for the image: the rimf_image_set_* of image.h and moved/moved.h.  Each may be NULL. */
-struct rimf_feeder {
-    int (*is_steered)(void *cookie, const char *folder);
-    void *steered_cookie;
-    long (*room)(void *cookie, size_t size);
-    void *room_cookie;
-    char *(*path)(void *cookie, struct mvld_image *, uintptr_t address);
-    void *path_cookie;
-    int (*place)(void *cookie, uintptr_t address);
-    void *place_cookie;
-    void (*failed)(void *cookie, const struct mvld_context *, int error);
-    void *failed_cookie;
-    int (*caller_hooks)(void *cookie, const char **why);
-    void *caller_cookie;
-    int (*planned)(const void *cookie, uint32_t flag);
-    const void *planned_cookie;
-};
-
 struct mvld_image {
     const struct rimf_sys *sys;
     const struct rimf_log *log;
@@ -231,6 +213,8 @@ struct mvld_image {
         struct mvld_section *section;
         uint32_t prot;
         int key;
+        int is_made;
+        uint32_t before, segment_before; /* its protection then, and its segment's */
     } *sections_wanted;
     struct { /* realise/file_view.c */
         struct rimf_object *object;

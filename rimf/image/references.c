@@ -40,13 +40,6 @@ void rimf_image_set_analyses(struct mvld_image *image, const struct analysis_pla
     memcpy(image->analyses, places, image->n_analyses * sizeof *places);
 }
 
-void rimf_image_set_steered(struct mvld_image *image, int (*is_steered)(void *cookie, const char *folder),
-                            void *cookie)
-{
-    image->feeder.is_steered = is_steered;
-    image->feeder.steered_cookie = cookie;
-}
-
 /* Removes folders whose path somebody else can change. */
 static void ask_of_places(struct mvld_image *image)
 {
@@ -54,7 +47,7 @@ static void ask_of_places(struct mvld_image *image)
     size_t kept = 0;
 
     for (size_t i = 0; i < image->n_analyses; i++) {
-        if (places[i].unasked && image->feeder.is_steered(image->feeder.steered_cookie, places[i].folder))
+        if (places[i].unasked && image->feeder.is_steered(image->feeder.cookie, places[i].folder))
             continue;
         places[kept] = places[i];
         places[kept++].unasked = 0;

@@ -74,25 +74,6 @@ long rimf_object_protect(const struct mvld_image *image, const struct rimf_objec
 
 /* ---- those that passes add ------------------------------------------------------------- */
 
-void rimf_image_set_room(struct mvld_image *image, long (*room)(void *cookie, size_t size), void *cookie)
-{
-    image->feeder.room = room;
-    image->feeder.room_cookie = cookie;
-}
-
-void rimf_image_set_path(struct mvld_image *image,
-                         char *(*path)(void *cookie, struct mvld_image *, uintptr_t address), void *cookie)
-{
-    image->feeder.path = path;
-    image->feeder.path_cookie = cookie;
-}
-
-void rimf_image_set_place(struct mvld_image *image, int (*place)(void *cookie, uintptr_t address), void *cookie)
-{
-    image->feeder.place = place;
-    image->feeder.place_cookie = cookie;
-}
-
 int rimf_section_may_add(const struct mvld_context *ctx, enum mvld_section_kind kind, size_t size)
 {
     struct mvld_image *image = rimf_context_image(ctx);
@@ -131,7 +112,7 @@ void *rimf_section_add(const struct mvld_context *ctx, enum mvld_section_kind ki
     if (!rimf_section_may_add(ctx, kind, size))
         return NULL;
     size = rimf_page_up(size);
-    at = image->feeder.room ? image->feeder.room(image->feeder.room_cookie, size) : -ENOMEM;
+    at = image->feeder.room ? image->feeder.room(image->feeder.cookie, size) : -ENOMEM;
     if (!sys_failed(at) && !rimf_section_note(ctx, kind, (uintptr_t)at, size))
         return (void *)at;
     if (!sys_failed(at))
@@ -273,7 +254,8 @@ int rimf_section_protect(const struct mvld_context *ctx, const struct mvld_secti
     wanted = rimf_heap_alloc(&image->heap, sizeof *wanted);
     if (!wanted)
         return refuse(ctx, of, ENOMEM, "out of memory");
-    *wanted = (struct section_wanted){image->sections_wanted, ctx, (struct mvld_section *)of, prot, key};
+    *wanted = (struct section_wanted){.next = image->sections_wanted, .ctx = ctx, .section = (struct mvld_section *)of,
+                                      .prot = prot, .key = key};
     image->sections_wanted = wanted;
     return 0;
 }
@@ -303,33 +285,61 @@ void rimf_protections_forget(struct mvld_image *image, const struct mvld_context
     }
 }
 
-static int protect(struct mvld_image *image, const struct section_wanted *w)
+static struct mvld_segment *segment_of(const struct mvld_image *image, const struct section_wanted *w)
 {
     const struct mvld_object *object = rimf_object_find(image, w->section->address);
-    const struct mvld_segment *segment =
-        object ? elf_segment_at(&rimf_object_of(object)->view, w->section->address) : NULL;
-    long error = SYS6(image->sys, w->key < 0 ? SYS_mprotect : SYS_pkey_mprotect, w->section->address,
-                      rimf_page_up(w->section->size), w->prot, w->key, 0, 0);
+
+    return object ? (struct mvld_segment *)elf_segment_at(&rimf_object_of(object)->view, w->section->address) : NULL;
+}
+
+static long set_protection(const struct mvld_image *image, const struct section_wanted *w, uint32_t prot, int key)
+{
+    return SYS6(image->sys, key < 0 ? SYS_mprotect : SYS_pkey_mprotect, w->section->address,
+                rimf_page_up(w->section->size), prot, key, 0, 0);
+}
+
+static int protect(struct mvld_image *image, struct section_wanted *w)
+{
+    struct mvld_segment *segment = segment_of(image, w);
+    long error = set_protection(image, w, w->prot, w->key);
 
     if (error)
         return refuse(w->ctx, w->section, (int)-error, "the kernel does not do it");
+    w->is_made = 1;
+    w->before = w->section->prot;
     w->section->prot = w->prot;
-    if (segment) /* nothing of it is looked at any more */
-        ((struct mvld_segment *)segment)->prot = w->key < 0 ? segment->prot & w->prot : 0;
+    if (segment) { /* nothing of it is looked at any more */
+        w->segment_before = segment->prot;
+        segment->prot = w->key < 0 ? segment->prot & w->prot : 0;
+    }
     return 0;
+}
+
+static void take_back(struct mvld_image *image, struct section_wanted *w)
+{
+    struct mvld_segment *segment = segment_of(image, w);
+
+    if (set_protection(image, w, w->before, w->key < 0 ? -1 : 0))
+        rimf_log(image->log, MVLD_LOG_WARNING, "mvld: the section at %lx stays protected", (unsigned long)w->section->address);
+    w->section->prot = w->before;
+    if (segment)
+        segment->prot = w->segment_before;
 }
 
 const struct mvld_context *rimf_protections_emit(struct mvld_image *image, int *error)
 {
     *error = 0;
     while (image->sections_wanted && !image->unfinished) {
-        struct section_wanted *wanted = image->sections_wanted;
+        const struct mvld_context *ctx = image->sections_wanted->ctx;
 
-        *error = protect(image, wanted);
+        for (struct section_wanted *w = image->sections_wanted; w && !*error; w = w->next)
+            *error = w->ctx == ctx ? protect(image, w) : 0;
+        for (struct section_wanted *w = image->sections_wanted; w && *error; w = w->next)
+            if (w->is_made)
+                take_back(image, w);
         if (*error)
-            return wanted->ctx;
-        image->sections_wanted = wanted->next;
-        rimf_heap_release(&image->heap, wanted);
+            return ctx;
+        rimf_protections_forget(image, ctx);
     }
     return NULL;
 }

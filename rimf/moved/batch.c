@@ -7,6 +7,7 @@
 #include "rimf/base/base.h"
 #include "rimf/base/sort.h"
 #include "rimf/emit/changes.h"
+#include "rimf/image/edits.h"
 
 #include <errno.h>    /* numbers only */
 #include <sys/mman.h> /* numbers only */
@@ -235,7 +236,7 @@ static int install_hooks(struct making *m)
 {
     const char *why = "the C library does not know of moved code";
 
-    if (m->image->feeder.caller_hooks && !m->image->feeder.caller_hooks(m->image->feeder.caller_cookie, &why))
+    if (m->image->feeder.caller_hooks && !m->image->feeder.caller_hooks(m->image->feeder.cookie, &why))
         return 0;
     return rimf_fail(m->image, ENOTSUP, "code cannot be moved: %s", why);
 }
@@ -252,7 +253,8 @@ static int lead_operands(struct making *m)
 
     error = error ? error : changes_all(&m->changes);
     changes_end(&m->changes);
-    return error ? rimf_fail(m->image, -error, "operands that take addresses cannot be changed") : 0;
+    return error ? rimf_fail(m->image, -error, "operands that take addresses stay: %s",
+                             error == -ERANGE ? edit_far : m->image->error) : 0;
 }
 
 static int make(struct making *m)

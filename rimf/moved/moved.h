@@ -253,11 +253,6 @@ int rimf_moved_find(const struct mvld_image *, uintptr_t original, size_t length
 /* The object was closed; its moved code is never entered again. */
 void rimf_moved_forget(struct mvld_image *, const struct mvld_object *);
 
-/* Sets the function that is called when moved code is in place and nothing enters it yet.  If it fails
- * (negative errno, *why a static sentence), the code is removed again.  NULL: nothing moves. */
-void rimf_image_set_caller_hooks(struct mvld_image *, int (*caller_hooks)(void *cookie, const char **why),
-                            void *cookie);
-
 /* Code in the region's library that no object's unwind table describes. */
 struct rimf_described {
     uintptr_t start;

@@ -155,7 +155,7 @@ static const char *is_patched(struct mvld_image *image, const struct rimf_object
 {
     int noted;
 
-    if (image->feeder.planned && image->feeder.planned(image->feeder.planned_cookie, MVLD_PASS_VARIANTS))
+    if (image->feeder.planned && image->feeder.planned(image->feeder.pipeline, MVLD_PASS_VARIANTS))
         return NULL;
     noted = rimf_note_each(&object->public, MULTIVERSE_NOTE_NAME, MULTIVERSE_NOTE_TABLES, NULL, NULL);
     return noted > 0   ? "its code is patched at run time, by no pass (multiverse)"

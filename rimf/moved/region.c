@@ -11,21 +11,6 @@
 #include <errno.h>    /* numbers only */
 #include <sys/mman.h> /* numbers only */
 
-void rimf_image_set_caller_hooks(struct mvld_image *image, int (*caller_hooks)(void *cookie, const char **why),
-                            void *cookie)
-{
-    image->feeder.caller_hooks = caller_hooks;
-    image->feeder.caller_cookie = cookie;
-}
-
-void rimf_image_set_planned(struct mvld_image *image,
-                            int (*planned)(const void *cookie, uint32_t flag),
-                            const void *cookie)
-{
-    image->feeder.planned = planned;
-    image->feeder.planned_cookie = cookie;
-}
-
 void rimf_image_describe(struct mvld_image *image, const struct rimf_described *list, size_t n)
 {
     struct rimf_described *own = rimf_heap_alloc(&image->heap, n * sizeof *own);

@@ -235,7 +235,7 @@ static int emit_moved(struct mvld_image *image)
 static void fail(struct mvld_image *image, const struct mvld_context *ctx, int error)
 {
     if (image->feeder.failed)
-        image->feeder.failed(image->feeder.failed_cookie, ctx, error);
+        image->feeder.failed(image->feeder.pipeline, ctx, error);
 }
 
 /* `emit` makes all of each pass, or none: NULL; or *error and the pass that failed, which loses its own edits only. */

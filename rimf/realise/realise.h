@@ -13,7 +13,7 @@ int rimf_pass_ran(struct mvld_image *, const struct mvld_context *);
 /* A pass has failed: its edits are dropped. */
 void rimf_pass_failed(struct mvld_image *, const struct mvld_context *);
 /* Makes the edits of passes, except the running one's.  0, or negative errno: those of some pass could not be
- * made, which rimf_image_set_failed's function is told. */
+ * made, which the feeder's `failed` is told. */
 int rimf_image_emit(struct mvld_image *);
 /* The same, before the running pass uses actual bytes: earlier passes' edits are made. */
 void rimf_image_emit_before(struct mvld_image *);

@@ -70,7 +70,7 @@ char *rimf_file_read(const struct mvld_context *ctx, const struct mvld_setting *
 char *rimf_object_path(struct mvld_image *image, const struct mvld_object *object)
 {
     return image && rimf_is_mapped(object) && image->feeder.path
-               ? image->feeder.path(image->feeder.path_cookie, image, object->start) : NULL;
+               ? image->feeder.path(image->feeder.cookie, image, object->start) : NULL;
 }
 
 int rimf_setting_symbol(const struct mvld_context *ctx, const struct mvld_setting *setting, struct mvld_symbol *out)
@@ -111,7 +111,7 @@ int rimf_file_place(const struct mvld_context *ctx, const struct mvld_file *file
     if (!file || !file->name)
         return rimf_fail(image, EINVAL, "%s: no file is placed", ctx->pass);
     error = !address || address % RIMF_PAGE ? -EINVAL
-            : image->feeder.place           ? image->feeder.place(image->feeder.place_cookie, address) : -ENOTSUP;
+            : image->feeder.place           ? image->feeder.place(image->feeder.cookie, address) : -ENOTSUP;
     return !error ? 0 : rimf_fail(image, -error, "%s: %s: it is not mapped at %lx: %s", ctx->pass, file->name,
                                   (unsigned long)address,
                                   error == -EINVAL    ? "no page begins there"

@@ -225,7 +225,7 @@ int apply_moved(struct applying *a)
     if (!error) {
         a->why = "nobody tells the C library of moved code";
         a->image->applying = a;
-        error = a->image->feeder.caller_hooks(a->image->feeder.caller_cookie, &a->why);
+        error = a->image->feeder.caller_hooks(a->image->feeder.cookie, &a->why);
         a->image->applying = NULL;
         if (!error && (error = apply_caller_texts(a)))
             a->image->feeder.caller_hooks = NULL; /* some of them may be missing: then nothing moves */

@@ -85,12 +85,12 @@ void rimf_file_close(struct mvld_image *image)
     (void)image;
 }
 
-void rimf_image_set_failed(struct mvld_image *image,
-                           void (*failed)(void *cookie, const struct mvld_context *, int error), void *cookie)
+struct rimf_feeder *rimf_image_feeder(struct mvld_image *image)
 {
+    static struct rimf_feeder feeder;
+
     (void)image;
-    (void)failed;
-    (void)cookie;
+    return &feeder;
 }
 
 void rimf_image_set_stage(struct mvld_image *image, enum rimf_stage stage, const struct mvld_context *ctx)

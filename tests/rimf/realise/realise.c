@@ -4,7 +4,8 @@
  * turn, each time in a process of its own.  A failure means that of a pass whose edits could not be made some are there,
  * or that the image does not know what is.
  *
- * And: a section that a pass added is removed when another event comes, though its code may use it.
+ * Or: a section that a pass added is removed when another event comes, though its code may use it; one of two sections
+ * is protected.
  */
 #include "../image/process.h"
 
@@ -120,7 +121,7 @@ static void sections(void)
     volatile uint8_t *data;
 
     make_image();
-    rimf_image_set_room(image, room, NULL);
+    rimf_image_feeder(image)->room = room;
     rimf_image_set_stage(image, RIMF_STAGE_RUN, &context);
     data = context.api->section_add(&context, MVLD_SECTION_DATA, 8);
     section = context.api->section_at(image, NULL, 0);
@@ -129,6 +130,56 @@ static void sections(void)
     CHECK(rimf_image_update(image, process.sources, process.n, &change) == 0);
     CHECK(context.api->section_remove(&context, section) == -EBUSY);
     *data = 1;
+    rimf_image_destroy(image);
+}
+
+static const struct mvld_section *section_of(const volatile uint8_t *at)
+{
+    const struct mvld_section *section = NULL;
+
+    for (size_t i = 0; (section = context.api->section_at(image, NULL, i)) && section->address != (uintptr_t)at;)
+        i++;
+    CHECK(section);
+    return section;
+}
+
+/* The kernel says. */
+static int can_read(const volatile uint8_t *at)
+{
+    int ends[2], can;
+
+    CHECK(!pipe(ends));
+    can = write(ends[1], (const void *)(uintptr_t)at, 1) == 1;
+    close(ends[0]);
+    close(ends[1]);
+    return can;
+}
+
+/* The second section cannot be protected, and then both can. */
+static void protections(void)
+{
+    volatile uint8_t *data[2];
+
+    make_image();
+    rimf_image_feeder(image)->room = room;
+    for (int i = 0; i < 2; i++) {
+        rimf_image_set_stage(image, RIMF_STAGE_RUN, &context);
+        for (int k = 0; k < 2; k++) {
+            data[k] = context.api->section_add(&context, MVLD_SECTION_DATA, 8);
+            CHECK(data[k]);
+            CHECK(context.api->section_protect(&context, section_of(data[k]), PROT_NONE, -1) == 0);
+        }
+        rimf_image_set_stage(image, RIMF_STAGE_NONE, &context);
+        CHECK(rimf_pass_ran(image, &context) == 0);
+        rimf_image_set_stage(image, RIMF_STAGE_NONE, NULL);
+        calls = 0;
+        fails_at = i ? -1 : 2;
+        CHECK((rimf_image_emit(image) == 0) == i);
+        for (int k = 0; k < 2; k++) {
+            CHECK((section_of(data[k])->prot == PROT_NONE) == i);
+            CHECK((can_read(data[k]) == 0) == i);
+        }
+    }
     rimf_image_destroy(image);
 }
 
@@ -144,6 +195,7 @@ int main(int argc, char **argv)
         number++;
     CHECK(number > 5, "(%ld)", number);
     sections();
+    protections();
     snprintf(command, sizeof command, "rm -r %s", folder);
     return system(command) != 0;
 }
