@@ -86,7 +86,7 @@ static double apply(struct mv_engine *engine, enum mv_action action, enum mv_sco
 
     config = value;
     start = now();
-    expect(mv_ops_of(engine)->apply(engine, action, scope, scope == MV_ALL ? NULL : &config,
+    expect(mv_ops_apply(engine, action, scope, scope == MV_ALL ? NULL : &config,
                                     &reply), changes, reply.error);
     start = now() - start;
     expect(reply.report[0], 0, "report");

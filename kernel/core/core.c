@@ -132,7 +132,7 @@ int mvk_apply(enum mv_action action, enum mv_scope scope, void *what)
 {
     if (!engine)
         return refuse(ENODEV, "there is no engine");
-    return mv_ops.apply(engine, action, scope, what, &reply);
+    return mv_ops_apply(engine, action, scope, what, &reply);
 }
 
 /* The first switch of this name in the list. */
@@ -240,11 +240,12 @@ static void describe_item(void *cookie, const struct mv_item *item)
 int mvk_dump(void (*line)(void *cookie, const char *text), void *cookie)
 {
     struct lines lines = {line, cookie};
+    struct mv_call call = {.operation = MV_VISIT, .visit = describe_item, .cookie = &lines};
     int err;
 
     if (!engine)
         return refuse(ENODEV, "there is no engine");
-    err = mv_ops.each(engine, describe_item, &lines, &reply);
+    err = mv_ops.call(engine, &call, &reply);
     if (err)
         return err;
     each_line(engine->refusals, line, cookie);

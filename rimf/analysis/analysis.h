@@ -9,8 +9,8 @@
  *     +--------+-----------+----------+-------+-------+------------+-------------+
  *     | header | directory | segments | units | calls | references | jump tables |
  *     +--------+-----------+----------+-------+-------+------------+-------------+
- *     | frames | frame fixes | branches | fixed | path | gap | symbols | names |
- *     +--------+-------------+----------+-------+------+-----+---------+-------+
+ *     | frames | frame fixes | branches | fixed | path | symbols | names |
+ *     +--------+-------------+----------+-------+------+---------+-------+
  *
  * Little-endian; all addresses are 32-bit and as linked (add the object's bias); all tables are sorted by
  * address and have entries of one size.  The tables are in the order of the directory, each padded with
@@ -60,10 +60,8 @@
  * move: their canonical addresses must be the original ones.  The list must be right.  Without this table
  * all code is fixed.
  *
- * NAMES.  Symbols and names are for debuggers of moved code (symfile.h): a symbol table as in an object
- * file (ET_REL), which a process passes on without reading it.  So its entries are not checked.  It begins
- * on a page, after a gap of zeros, so that its pages stay mapped when those of the other tables are
- * unmapped.
+ * NAMES.  Symbols and names are for debuggers of moved code (symfile.h), and name functions for passes.  Their
+ * checksums are checked with the whole file only, and their entries where they are read.
  */
 #ifndef RIMF_ANALYSIS_H
 #define RIMF_ANALYSIS_H
@@ -97,12 +95,12 @@ enum analysis_kind { /* of a table */
     ANALYSIS_FRAME_FIXES,
     ANALYSIS_BRANCHES,
     ANALYSIS_FIXED_CODE,
-    ANALYSIS_GAP,     /* zeros */
+    ANALYSIS_GAP,     /* of earlier analysers: zeros */
     ANALYSIS_SYMBOLS, /* Elf64_Sym, the first empty: functions in movable units; values count from the start
                        * of the first such unit, sections are ANALYSIS_SYMBOLS_IN */
     ANALYSIS_NAMES,   /* bytes: their strings */
     ANALYSIS_PATH,    /* bytes: path of the file, NUL-terminated; for people, and for removing analyses of
-                       * missing files.  Precedes the gap */
+                       * missing files */
     ANALYSIS_KINDS
 };
 #define ANALYSIS_WANT(kind) (1u << (kind))
@@ -331,9 +329,12 @@ size_t analysis_jump_table_from(const struct analysis *, uint32_t address);
 
 /* The start of the first movable unit, or UINT32_MAX. */
 uint32_t analysis_first_movable(const struct analysis *);
-/* The positions of symbols and names: in pages of their own, which are the last.  0: there are none. */
+/* Symbols, whose entries are unchecked, and their names, which end with a NUL.  0: there are none. */
 struct analysis_symbols {
-    uint64_t symbols, symbols_size, names, names_size;
+    const Elf64_Sym *list;
+    const char *names;
+    size_t n, names_size;
+    uint32_t first; /* base of the values, as linked */
 };
 int analysis_symbols(const struct analysis *, struct analysis_symbols *);
 /* The path of the analysed file, or NULL: not recorded. */

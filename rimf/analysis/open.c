@@ -112,12 +112,12 @@ int analysis_symbols(const struct analysis *s, struct analysis_symbols *out)
         return 0;
     symbols = found[ANALYSIS_SYMBOLS];
     names = found[ANALYSIS_NAMES];
-    if (!symbols || !names || symbols->offset % RIMF_PAGE || names->offset < symbols->offset ||
-        names + 1 != (const struct analysis_table *)(s->header + 1) + s->header->n_tables)
+    if (!symbols || !names || !names->count)
         return 0;
-    *out = (struct analysis_symbols){symbols->offset, symbols->count * symbols->entry_size,
-                                    names->offset, names->count};
-    return 1;
+    *out = (struct analysis_symbols){(const Elf64_Sym *)((const char *)s->header + symbols->offset),
+                                     (const char *)s->header + names->offset, symbols->count, names->count,
+                                     analysis_first_movable(s)};
+    return !out->names[names->count - 1];
 }
 
 static int is_whole(const struct analysis_header *header, const struct analysis_table *table)

@@ -71,12 +71,6 @@ static void take_list(const struct analyser *a, struct analysis_header *h)
     h->frames_size = a->list.size;
 }
 
-/* Padding words, up to a page. */
-static size_t gap(size_t at)
-{
-    return (rimf_page_up(at) - at) / sizeof(uint64_t);
-}
-
 static void *assemble(const struct analyser *a, const struct part *parts, size_t n_parts,
                       size_t *size)
 {
@@ -87,8 +81,7 @@ static void *assemble(const struct analyser *a, const struct part *parts, size_t
 
     *size = at;
     for (size_t i = 0; i < n_parts; i++)
-        *size += padded((parts[i].kind == ANALYSIS_GAP ? gap(*size) : parts[i].n) *
-                        parts[i].entry_size);
+        *size += padded(parts[i].n * parts[i].entry_size);
     h = calloc(1, *size);
     if (!h)
         return NULL;
@@ -103,13 +96,12 @@ static void *assemble(const struct analyser *a, const struct part *parts, size_t
     tables = (struct analysis_table *)(h + 1);
     for (size_t i = 0; i < n_parts; i++) {
         const struct part *p = &parts[i];
-        size_t n = p->kind == ANALYSIS_GAP ? gap(at) : p->n;
-        size_t bytes = padded(n * p->entry_size);
+        size_t bytes = padded(p->n * p->entry_size);
         uint8_t *to = (uint8_t *)h + at;
 
         if (p->n)
             memcpy(to, p->entries, p->n * p->entry_size);
-        tables[i] = (struct analysis_table){p->kind, p->entry_size, at, n,
+        tables[i] = (struct analysis_table){p->kind, p->entry_size, at, p->n,
                                            rimf_hash(to, bytes)};
         at += bytes;
     }
@@ -141,11 +133,10 @@ void *analysis_make(struct analyser *a, size_t *size)
             {ANALYSIS_BRANCHES, sizeof(struct analysis_branch), a->branches.at, a->branches.n},
             {ANALYSIS_FIXED_CODE, sizeof(struct analysis_fixed), a->fixed.at, a->fixed.n},
             {ANALYSIS_PATH, 1, a->object.path, a->object.path ? strlen(a->object.path) + 1 : 0},
-            {ANALYSIS_GAP, sizeof(uint64_t), NULL, 0},
             {ANALYSIS_SYMBOLS, sizeof(Elf64_Sym), a->symbols.at, a->symbols.n},
             {ANALYSIS_NAMES, 1, a->names.at, a->names.n},
         };
-        bytes = assemble(a, parts, RIMF_COUNT(parts) - (a->symbols.n ? 0 : 3), size);
+        bytes = assemble(a, parts, RIMF_COUNT(parts) - (a->symbols.n ? 0 : 2), size);
     }
     vector_free(&segments);
     vector_free(&units);

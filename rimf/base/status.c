@@ -10,23 +10,16 @@
 #include <errno.h> /* numbers only */
 #include <fcntl.h> /* numbers only */
 
-uint64_t status_hex(const char *value)
+/* Whether the decimal number there, after blanks, is none or 0. */
+static int is_zero(const char *value)
 {
-    uint64_t number = 0;
-
-    while (*value == ' ' || *value == '\t')
+    while (*value == ' ' || *value == '\t' || *value == '0')
         value++;
-    for (;; value++) {
-        unsigned digit = *value >= '0' && *value <= '9'   ? (unsigned)(*value - '0')
-                         : *value >= 'a' && *value <= 'f' ? (unsigned)(*value - 'a') + 10
-                                                          : 16;
-        if (digit == 16)
-            return number;
-        number = number * 16 + digit;
-    }
+    return *value < '1' || *value > '9';
 }
 
-const char *status_field(const char *status, const char *name)
+/* The text after `name` ("TracerPid:") at the start of a line of `status`, or NULL. */
+static const char *status_field(const char *status, const char *name)
 {
     while (status && *status) {
         const char *value = rimf_after(status, name);
@@ -52,11 +45,11 @@ static size_t look_at_lines(char *text, size_t n, size_t room, struct status *st
         return n == room ? n : 0;
     text[whole - 1] = '\0';
     if ((value = status_field(text, "TracerPid:"))) {
-        status->traced = status_hex(value) != 0;
+        status->traced = !is_zero(value);
         *seen |= 1;
     }
     if ((value = status_field(text, "Seccomp:"))) {
-        status->filtered = status_hex(value) != 0;
+        status->filtered = !is_zero(value);
         *seen |= 2;
     }
     return whole;

@@ -10,10 +10,6 @@
 
 struct rimf_sys;
 
-/* The text after `name` ("TracerPid:") at the start of a line of `status`, or NULL. */
-const char *status_field(const char *status, const char *name);
-/* The hexadecimal number there, after blanks; a decimal one is 0 exactly if this is. */
-uint64_t status_hex(const char *value);
 /* The status of this thread's process. */
 struct status {
     int traced;   /* a debugger or strace is attached */

@@ -32,10 +32,7 @@ struct names {
     int held; /* so are all functions of the object: see is_altered */
     struct named *list; /* ascending, once all are there */
     size_t n, room;
-    const Elf64_Sym *symbols; /* of the analysis, ascending */
-    size_t n_symbols;
-    const char *texts;
-    size_t texts_size;
+    struct analysis_symbols in; /* of the analysis, ascending */
     uintptr_t first; /* base of their values */
 };
 
@@ -69,7 +66,8 @@ static int is_altered(const struct mvld_image *image, const struct rimf_object *
 static int names_open(struct names *names, struct mvld_image *image, struct rimf_object *object, uintptr_t start,
                       uintptr_t end)
 {
-    struct analysis_names in;
+    const struct analysis *s;
+    const char *why;
     int error = code_bound_read(image);
 
     *names = (struct names){.image = image, .start = start, .end = end, .held = is_altered(image, object)};
@@ -77,15 +75,10 @@ static int names_open(struct names *names, struct mvld_image *image, struct rimf
     if (error < 0)
         return error;
     rimf_sort(names->list, names->n, sizeof *names->list);
-    if (!rimf_analysis_names(image, object, &in) || !in.names_size ||
-        ((const char *)in.pages)[in.names + in.names_size - 1])
-        return 0;
-    object->names_lent = 1;
-    names->symbols = (const Elf64_Sym *)in.pages;
-    names->n_symbols = in.symbols_size / sizeof *names->symbols;
-    names->texts = (const char *)in.pages + in.names;
-    names->texts_size = in.names_size;
-    names->first = object->view.bias + in.first;
+    s = rimf_analysis_whole(image, object, &why);
+    if (!s || !analysis_symbols(s, &names->in))
+        names->in.n = 0;
+    names->first = object->view.bias + names->in.first;
     return 0;
 }
 
@@ -106,11 +99,11 @@ static const char *name_at(const struct names *names, uintptr_t address)
             best = names->list[i].name;
     if (best)
         return best;
-    i = RIMF_BISECT(i, names->n_symbols, names->first + names->symbols[i].st_value < address);
+    i = RIMF_BISECT(i, names->in.n, names->first + names->in.list[i].st_value < address);
     i += i == 0; /* the empty one says 0, as that of the first function does */
-    if (i < names->n_symbols && names->first + names->symbols[i].st_value == address &&
-        names->symbols[i].st_name < names->texts_size)
-        return names->texts + names->symbols[i].st_name;
+    if (i < names->in.n && names->first + names->in.list[i].st_value == address &&
+        names->in.list[i].st_name < names->in.names_size)
+        return names->in.names + names->in.list[i].st_name;
     return NULL;
 }
 

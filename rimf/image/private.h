@@ -83,7 +83,6 @@ struct rimf_object {
         int open;    /* it is writable now, */
         int to_open; /* and should be (store/apply_pointers.c) */
     } relro;
-    int names_lent; /* a pass may have names that lie in its analysis */
 };
 
 /* One segment of one object; ordered by address (rimf_sort). */

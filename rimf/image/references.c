@@ -257,38 +257,6 @@ const struct analysis *rimf_analysis_branches(struct mvld_image *image, struct r
     return open_more(image, object, ANALYSIS_WANT_ALL, why);
 }
 
-int rimf_analysis_names(struct mvld_image *image, struct rimf_object *object,
-                        struct analysis_names *out)
-{
-    const char *why;
-    const struct analysis *s = rimf_analysis_whole(image, object, &why);
-    struct analysis_symbols in;
-    uint64_t end;
-
-    if (!s || !analysis_symbols(s, &in))
-        return 0;
-    end = rimf_page_up(s->header->size);
-    if (end != rimf_page_up(object->analysis->file.size))
-        return 0;
-    *out = (struct analysis_names){
-        .pages = (uintptr_t)object->analysis->file.map + in.symbols,
-        .size = end - in.symbols,
-        .symbols_size = in.symbols_size,
-        .names = in.names - in.symbols,
-        .names_size = in.names_size,
-        .first = analysis_first_movable(s),
-    };
-    return 1;
-}
-
-void rimf_analysis_without_names(struct rimf_object *object)
-{
-    struct analysis_symbols in;
-
-    if (analysis_symbols(&object->analysis->file.view, &in))
-        object->analysis->file.size = in.symbols;
-}
-
 /* ---- watchers ------------------------------------------------------------------- */
 
 void rimf_image_set_untraced(struct mvld_image *image, int untraced)

@@ -179,18 +179,6 @@ const struct analysis *rimf_analysis_units(struct mvld_image *, struct rimf_obje
 const struct analysis *rimf_analysis_calls(struct mvld_image *, struct rimf_object *,
                                           const char **why);
 
-/* The analysis's names for debuggers (analysis/analysis.h, SYMBOLS): pages of it, in memory. */
-struct analysis_names {
-    uintptr_t pages;
-    size_t size; /* whole pages */
-    size_t symbols_size, names, names_size; /* symbols come first; offset of the names */
-    uint32_t first; /* base of symbols' values, as linked */
-};
-/* 0: it has none, or they were taken. */
-int rimf_analysis_names(struct mvld_image *, struct rimf_object *, struct analysis_names *);
-/* Their pages were taken: the caller owns them. */
-void rimf_analysis_without_names(struct rimf_object *);
-
 /* Frees the patch engine's memory. */
 void rimf_patch_forget(struct mvld_image *);
 

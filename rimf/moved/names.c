@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/moved/names.c: names of moved functions, from the symbols of their objects: the dynamic ones, and
- * those that are only in the file, if any.
+ * rimf/moved/names.c: names of moved functions, from the analyses of their objects.
  *
  * perf reads these names from a text that it looks for if samples are in anonymous memory:
  *
@@ -53,58 +52,23 @@ static void say(const struct naming *n, const char *name, uintptr_t original, si
     n->visit(n->cookie, &symbol);
 }
 
-static int is_function(const Elf64_Sym *symbol)
+/* Entries of the analysis are unchecked. */
+static void name_symbols(const struct naming *n)
 {
-    unsigned type = ELF64_ST_TYPE(symbol->st_info);
+    struct analysis_symbols in;
 
-    return symbol->st_shndx != SHN_UNDEF && (type == STT_FUNC || type == STT_GNU_IFUNC);
-}
-
-/* Names a symbol of one of the tables, if the object defines it. */
-static void name_symbol(const struct naming *n, const Elf64_Sym *symbol, const char *name)
-{
-    uintptr_t original = n->object->view.bias + symbol->st_value;
-    const struct analysis_unit *unit;
-
-    if (!name || !*name || symbol->st_value > UINT32_MAX)
+    if (!analysis_symbols(n->analysis, &in))
         return;
-    unit = analysis_unit_at(n->analysis, (uint32_t)symbol->st_value);
-    if (!unit || unit->reason != ANALYSIS_PROVEN)
-        return;
-    say(n, name, original, symbol->st_size);
-    if (n->is_named && symbol->st_value == unit->start)
-        n->is_named[unit - n->analysis->units] = 1;
-}
+    for (size_t i = 1; i < in.n; i++) {
+        uint64_t linked = in.first + in.list[i].st_value;
+        const char *name = in.list[i].st_name < in.names_size ? in.names + in.list[i].st_name : "";
+        const struct analysis_unit *unit = linked <= UINT32_MAX ? analysis_unit_at(n->analysis, (uint32_t)linked) : NULL;
 
-static void name_dynamic(const struct naming *n)
-{
-    const struct elf_view *view = &n->object->view;
-    size_t count = elf_symbol_count(view);
-    Elf64_Sym symbol;
-
-    for (size_t i = 1; i < count && !elf_symbol_at(view, i, &symbol); i++)
-        if (is_function(&symbol))
-            name_symbol(n, &symbol, elf_string(view, symbol.st_name));
-}
-
-/* Names symbols that are not among the dynamic ones, whose names have no versions. */
-static void name_others(const struct naming *n, const struct file_symbols *file)
-{
-    const struct elf_view *view = &n->object->view;
-
-    for (size_t i = 1; i < file->n; i++) {
-        const Elf64_Sym *symbol = &file->symbols[i];
-        const char *name = is_function(symbol) ? file_symbols_name(file, i) : NULL;
-
-        if (!name)
+        if (!*name || !unit || unit->reason != ANALYSIS_PROVEN)
             continue;
-        if (ELF64_ST_BIND(symbol->st_info) != STB_LOCAL) {
-            struct elf_name of = elf_name(name, NULL, ELF_ANY_BASE);
-
-            if (elf_symbol_find(view, &of))
-                continue;
-        }
-        name_symbol(n, symbol, name);
+        say(n, name, n->object->view.bias + linked, in.list[i].st_size);
+        if (n->is_named && linked == unit->start)
+            n->is_named[unit - n->analysis->units] = 1;
     }
 }
 
@@ -117,9 +81,8 @@ static void name_rest(const struct naming *n)
             say(n, NULL, n->object->view.bias + s->units[i].start, s->units[i].size);
 }
 
-int moved_names_of(struct mvld_image *image, const struct rimf_object *object,
-                  const struct file_symbols *file, int unnamed, moved_names_visitor *visit,
-                  void *cookie)
+int moved_names_of(struct mvld_image *image, const struct rimf_object *object, int unnamed,
+                   moved_names_visitor *visit, void *cookie)
 {
     struct naming n = {.moved = image->moved, .object = (struct rimf_object *)object,
                        .visit = visit, .cookie = cookie};
@@ -131,8 +94,7 @@ int moved_names_of(struct mvld_image *image, const struct rimf_object *object,
     n.is_named = unnamed ? rimf_heap_alloc(&image->heap, n.analysis->n_units) : NULL;
     if (unnamed && !n.is_named)
         return rimf_fail(image, ENOMEM, "there is no memory to name moved code");
-    name_dynamic(&n);
-    name_others(&n, file);
+    name_symbols(&n);
     if (unnamed)
         name_rest(&n);
     rimf_heap_release(&image->heap, n.is_named);
@@ -221,14 +183,8 @@ static int add_all(struct mvld_image *image, struct map *map)
     int error = 0;
 
     for (; moved->n_perf < moved->n && !error; moved->n_perf++) {
-        const struct rimf_object *object = moved->list[moved->n_perf].object;
-        struct file_symbols file;
-
-        if (!moved_is_first(moved, moved->n_perf))
-            continue;
-        file_symbols_read(image, object, &file);
-        error = moved_names_of(image, object, &file, 1, add_line, map);
-        file_symbols_release(image, &file);
+        if (moved_is_first(moved, moved->n_perf))
+            error = moved_names_of(image, moved->list[moved->n_perf].object, 1, add_line, map);
     }
     return error;
 }

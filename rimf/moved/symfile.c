@@ -21,17 +21,12 @@ struct head {
     Elf64_Phdr load;
     Elf64_Shdr sections[SECTIONS];
 };
-_Static_assert(sizeof(struct head) + SYMFILE_SECTIONS <= SYMFILE_HEAD &&
-                   sizeof section_names <= SYMFILE_SECTIONS, "they have room");
-_Static_assert(TEXT == ANALYSIS_SYMBOLS_IN, "a file format");
 
-/* ---- measuring --------------------------------------------------------------------- *
+/* ---- measuring ---------------------------------------------------------------------
  *
- * No symbol is said twice.  Names may be said more often than they stand in their table,
- * where symbols share them or their ends; of a table in which that is the rule the last
- * are not said.  What is not used is never touched, so it takes no memory.
+ * Each symbol of an analysis has a name of its own, and is said once or not at all.  What is not used is never
+ * touched, so it takes no memory.
  */
-#define SHARED 2
 
 /* Symbols of the region's library, where debuggers look for further code. */
 static const struct {
@@ -41,11 +36,8 @@ static const struct {
     {MOVED_JIT_CHANGED, "__jit_debug_register_code"},
 };
 
-int symfile_open(struct mvld_image *image, struct symfile *f)
+void symfile_measure(struct mvld_image *image, struct symfile *f)
 {
-    f->files = rimf_heap_alloc(&image->heap, (f->end - f->first + 1) * sizeof *f->files);
-    if (!f->files)
-        return rimf_fail(image, ENOMEM, "there is no memory for the names of moved code");
     f->symbols_room = f->names_room = 1; /* the empty ones */
     for (size_t i = 0; f->base && i < RIMF_COUNT(interface); i++) {
         f->symbols_room++;
@@ -54,24 +46,18 @@ int symfile_open(struct mvld_image *image, struct symfile *f)
     for (size_t i = 0; i < f->n_functions; i++, f->symbols_room++)
         f->names_room += rimf_strlen(f->functions[i].name) + 1;
     for (size_t i = f->first; i < f->end; i++) {
-        const struct rimf_object *object = image->moved->list[i].object;
-        struct file_symbols *file = &f->files[i - f->first];
+        struct analysis_symbols in;
+        const struct analysis *s;
+        const char *why;
 
         if (!moved_is_first(image->moved, i))
             continue;
-        file_symbols_read(image, object, file);
-        f->symbols_room += elf_symbol_count(&object->view) + file->n;
-        f->names_room += SHARED * (object->view.strings_size + file->names_size);
+        s = rimf_analysis_whole(image, (struct rimf_object *)image->moved->list[i].object, &why);
+        if (!s || !analysis_symbols(s, &in))
+            continue;
+        f->symbols_room += in.n;
+        f->names_room += in.names_size;
     }
-    return 0;
-}
-
-void symfile_close(struct mvld_image *image, struct symfile *f)
-{
-    for (size_t i = f->first; f->files && i < f->end; i++)
-        file_symbols_release(image, &f->files[i - f->first]);
-    rimf_heap_release(&image->heap, f->files);
-    f->files = NULL;
 }
 
 /* The names begin on a page of their own. */
@@ -134,50 +120,47 @@ static void write_interface(const struct mvld_image *image, struct writing *w)
     w->section = TEXT;
 }
 
-void symfile_head(void *to, const struct symfile_parts *p)
+static void write_head(struct head *head, const struct symfile *f, const struct writing *w, uintptr_t code,
+                       uintptr_t code_end)
 {
-    struct head *head = to;
     Elf64_Shdr *s = head->sections;
+    uintptr_t base = f->base, to = (uintptr_t)head;
 
     head->elf = (Elf64_Ehdr){
         .e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, EV_CURRENT},
-        .e_type = p->type,
+        .e_type = base ? ET_DYN : ET_EXEC,
         .e_machine = EM_X86_64,
         .e_version = EV_CURRENT,
         .e_ehsize = sizeof head->elf,
-        .e_phoff = p->code_offset ? offsetof(struct head, load) : 0,
+        .e_phoff = f->code_offset ? offsetof(struct head, load) : 0,
         .e_phentsize = sizeof head->load,
-        .e_phnum = p->code_offset ? 1 : 0,
+        .e_phnum = f->code_offset ? 1 : 0,
         .e_shoff = offsetof(struct head, sections),
         .e_shentsize = sizeof *s,
         .e_shnum = SECTIONS,
         .e_shstrndx = SHSTRTAB,
     };
     head->load = (Elf64_Phdr){.p_type = PT_LOAD, .p_flags = PF_R | PF_X, .p_align = RIMF_PAGE,
-                              .p_offset = p->code_offset, .p_vaddr = p->code, .p_paddr = p->code,
-                              .p_filesz = p->code_size, .p_memsz = p->code_size};
-    s[TEXT] = (Elf64_Shdr){.sh_name = TEXT_NAME, .sh_type = SHT_NOBITS, .sh_addralign = 64,
-                           .sh_flags = SHF_ALLOC | SHF_EXECINSTR, .sh_addr = p->code,
-                           .sh_offset = p->code_offset, .sh_size = p->code_size};
-    if (p->code_offset)
-        s[TEXT].sh_type = SHT_PROGBITS;
-    s[FRAMES] = (Elf64_Shdr){.sh_name = FRAMES_NAME, .sh_addralign = 8,
-                             .sh_type = p->frames_size ? SHT_PROGBITS : SHT_NULL,
-                             .sh_flags = p->frames_size ? SHF_ALLOC : 0,
-                             .sh_addr = p->frames_size ? p->frames : 0,
-                             .sh_offset = p->frames_offset, .sh_size = p->frames_size};
+                              .p_offset = f->code_offset, .p_vaddr = code - base, .p_paddr = code - base,
+                              .p_filesz = code_end - code, .p_memsz = code_end - code};
+    s[TEXT] = (Elf64_Shdr){.sh_name = TEXT_NAME, .sh_type = f->code_offset ? SHT_PROGBITS : SHT_NOBITS,
+                           .sh_flags = SHF_ALLOC | SHF_EXECINSTR, .sh_addr = code - base, .sh_addralign = 64,
+                           .sh_offset = f->code_offset, .sh_size = code_end - code};
+    if (f->frames_size)
+        s[FRAMES] = (Elf64_Shdr){.sh_name = FRAMES_NAME, .sh_type = SHT_PROGBITS, .sh_flags = SHF_ALLOC,
+                                 .sh_addr = f->frames - base, .sh_addralign = 8,
+                                 .sh_offset = f->frames_offset, .sh_size = f->frames_size};
     s[SYMTAB] = (Elf64_Shdr){.sh_name = SYMTAB_NAME, .sh_type = SHT_SYMTAB, .sh_addralign = 8,
-                             .sh_offset = p->symbols_offset, .sh_size = p->symbols_size,
+                             .sh_offset = sizeof *head, .sh_size = (uintptr_t)w->symbol - to - sizeof *head,
                              .sh_link = STRTAB, .sh_info = 1, .sh_entsize = sizeof(Elf64_Sym)};
     s[STRTAB] = (Elf64_Shdr){.sh_name = STRTAB_NAME, .sh_type = SHT_STRTAB, .sh_addralign = 1,
-                             .sh_offset = p->names_offset, .sh_size = p->names_size};
+                             .sh_offset = names_at(f), .sh_size = (uintptr_t)(w->name - w->names)};
     s[SHSTRTAB] = (Elf64_Shdr){.sh_name = SHSTRTAB_NAME, .sh_type = SHT_STRTAB, .sh_addralign = 1,
-                               .sh_offset = p->sections_offset, .sh_size = sizeof section_names};
-    s[DATA] = (Elf64_Shdr){.sh_name = DATA_NAME, .sh_addralign = 8,
-                           .sh_type = p->data_size ? SHT_NOBITS : SHT_NULL,
-                           .sh_flags = p->data_size ? SHF_ALLOC | SHF_WRITE : 0,
-                           .sh_addr = p->data, .sh_size = p->data_size};
-    memcpy((char *)to + p->sections_offset, section_names, sizeof section_names);
+                               .sh_offset = (uintptr_t)w->name - to, .sh_size = sizeof section_names};
+    if (w->data_size)
+        s[DATA] = (Elf64_Shdr){.sh_name = DATA_NAME, .sh_type = SHT_NOBITS, .sh_flags = SHF_ALLOC | SHF_WRITE,
+                               .sh_addr = w->data, .sh_addralign = 8, .sh_size = w->data_size};
+    memcpy(w->name, section_names, sizeof section_names);
 }
 
 int symfile_write(struct mvld_image *image, const struct symfile *file, void *to)
@@ -200,24 +183,8 @@ int symfile_write(struct mvld_image *image, const struct symfile *file, void *to
         write_interface(image, &w);
     for (size_t i = file->first; i < file->end && !error; i++)
         if (moved_is_first(image->moved, i))
-            error = moved_names_of(image, list[i].object, &file->files[i - file->first], 0,
-                                  write_symbol, &w);
+            error = moved_names_of(image, list[i].object, 0, write_symbol, &w);
     moved_names_added(image, functions, file->n_functions, write_symbol, &w);
-    symfile_head(to, &(struct symfile_parts){
-        .type = file->base ? ET_DYN : ET_EXEC,
-        .code = code - file->base,
-        .code_size = code_end - code,
-        .code_offset = file->code_offset,
-        .frames = file->frames - file->base,
-        .frames_size = file->frames_size,
-        .frames_offset = file->frames_offset,
-        .symbols_offset = sizeof(struct head),
-        .symbols_size = (uintptr_t)w.symbol - (uintptr_t)symbols,
-        .names_offset = names_at(file),
-        .names_size = (uintptr_t)(w.name - w.names),
-        .sections_offset = (uintptr_t)(w.name - (char *)to),
-        .data = w.data,
-        .data_size = w.data_size,
-    });
+    write_head(to, file, &w, code, code_end);
     return error;
 }

@@ -147,14 +147,11 @@ int write_moved(struct writer *w, int fd, uint64_t *end)
     if (!object || object->flags & MVLD_OBJECT_UNPLACED)
         return rimf_fail(w->image, ENOTSUP, "moved code lies where no object is");
     names.base = object->bias;
-    error = symfile_open(w->image, &names);
-    if (error)
-        return error;
+    symfile_measure(w->image, &names);
     fill_region(w, object, moved_pages_offset(moved, rimf_page_up(symfile_size(&names))));
     names.code_offset = w->region->pieces[MANIFEST_CODE].offset;
     names.frames_offset = w->region->pieces[MANIFEST_FRAMES].offset;
     error = write_names(w->image, &names, fd);
-    symfile_close(w->image, &names);
     if (!error)
         error = fill_fragments(w, object);
     fill_kept(w);

@@ -384,25 +384,29 @@ static void read_names(void *cookie, const struct mv_item *item)
 
 static void use(struct mv_engine *engine)
 {
-    const struct mv_ops *ops = mv_ops_of(engine);
-    const struct multiverse_info_fn *fn;
-    const struct multiverse_info_var *var;
-    struct mv_reply reply = {0};
     size_t read = 0;
+    struct mv_call calls[] = {
+        {.operation = MV_APPLY, .action = MV_COMMIT, .scope = MV_REFS, .what = at(DATA, 0)},
+        {.operation = MV_BIND, .what = at(DATA, 8), .state = 1},
+        {.operation = MV_APPLY, .action = MV_COMMIT, .scope = MV_FUNCTION, .what = at(CODE, 256)},
+        {.operation = MV_APPLY, .action = MV_COMMIT, .scope = MV_FUNCTION, .what = at(DATA, 16)},
+        {.operation = MV_APPLY, .action = MV_COMMIT}, /* the pointer is NULL by then */
+        {.operation = MV_INFO_FN, .what = at(CODE, 256)},
+        {.operation = MV_INFO_VAR, .what = at(DATA, 0)},
+        {.operation = MV_VISIT, .visit = read_names, .cookie = &read},
+        {.operation = MV_APPLY, .action = MV_REVERT},
+    };
+    struct mv_call first = {.operation = MV_APPLY, .action = MV_COMMIT};
+    struct mv_reply reply = {0};
 
-    bound = ops->apply(engine, MV_COMMIT, MV_ALL, NULL, &reply);
+    bound = mv_ops_of(engine)->call(engine, &first, &reply);
     inline_bound = *at(CODE, 1280) == 0x0f;
     *at(DATA, 0) ^= 1;
-    ops->apply(engine, MV_COMMIT, MV_REFS, at(DATA, 0), &reply);
-    ops->bind(engine, at(DATA, 8), 1, &reply);
-    ops->apply(engine, MV_COMMIT, MV_FUNCTION, at(CODE, 256), &reply);
-    ops->apply(engine, MV_COMMIT, MV_FUNCTION, at(DATA, 16), &reply);
-    memset(at(DATA, 16), 0, 8);
-    ops->apply(engine, MV_COMMIT, MV_ALL, NULL, &reply);
-    ops->info_fn(engine, at(CODE, 256), &fn, &reply);
-    ops->info_var(engine, at(DATA, 0), &var, &reply);
-    ops->each(engine, read_names, &read, &reply);
-    ops->apply(engine, MV_REVERT, MV_ALL, NULL, &reply);
+    for (size_t i = 0; i < RIMF_COUNT(calls); i++) {
+        if (i == 4)
+            memset(at(DATA, 16), 0, 8);
+        mv_ops_of(engine)->call(engine, &calls[i], &reply);
+    }
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -23,7 +23,7 @@
 #include "multiverse.h"
 
 #define MV_NOTE_LIBRARY 2u /* n_type; the name is MULTIVERSE_NOTE_NAME */
-#define MV_LINK_ABI 4 /* also in assembly, as text: */
+#define MV_LINK_ABI 5 /* also in assembly, as text: */
 #define MV_TEXT_OF(number) #number
 #define MV_TEXT(number) MV_TEXT_OF(number)
 
@@ -96,36 +96,49 @@ struct mv_old {
 enum mv_action { MV_COMMIT, MV_REVERT };
 enum mv_scope { MV_ALL, MV_REFS, MV_FUNCTION };
 
-/* The first word of an engine points to this.  All functions take the lock, and return negative
- * errno with the sentence in the reply, which may be NULL.  -EAGAIN: an object came that is not
- * among the pins. */
+enum mv_operation {
+    MV_REFRESH,
+    MV_APPLY,        /* action, scope, what; returns the number of functions whose binding changed */
+    MV_IS_COMMITTED, /* what */
+    MV_BIND,         /* what, state */
+    MV_INFO_VAR,     /* what; sets var */
+    MV_INFO_FN,      /* what; sets fn */
+    /* missed, room, until.  Fills in functions that operations up to that one left generic or refused, and marks
+     * them as reported.  Returns their number. */
+    MV_MISSED,
+    MV_VISIT,        /* visit, cookie.  Visits all switches, then all functions, with the lock held. */
+    /* visit_old, cookie.  Code that operations replaced, and was not said to be left: each piece of it, original
+     * addresses.  Sets `until` to the last of them.  -EBUSY: a call could not be changed, and may still lead there. */
+    MV_VISIT_OLD,
+    MV_OLD_IS_LEFT,  /* until.  Nobody is in what these replaced. */
+    MV_OPERATIONS
+};
+
+/* An operation, with the fields that it uses. */
+struct mv_call {
+    enum mv_operation operation;
+    enum mv_action action;
+    enum mv_scope scope;
+    int state;
+    void *what; /* a switch or function; NULL for MV_ALL */
+    const struct multiverse_info_var *var;
+    const struct multiverse_info_fn *fn;
+    const struct multiverse_info_fn **missed;
+    int room;
+    uint64_t until; /* the number of an operation */
+    void (*visit)(void *cookie, const struct mv_item *);
+    void (*visit_old)(void *cookie, const struct mv_old *);
+    void *cookie;
+};
+
+/* The first word of an engine points to this. */
 struct mv_ops {
     uint32_t size, abi;
-    /* Returns the number of functions whose binding changed.  `what` is NULL for MV_ALL. */
-    int (*apply)(struct mv_engine *, enum mv_action, enum mv_scope, void *what,
-                 struct mv_reply *);
-    int (*refresh)(struct mv_engine *, struct mv_reply *);
-    /* Sets `needed` of the pins that the engine depends on. */
+    /* Takes the lock.  Returns negative errno with the sentence in the reply, which may be NULL.  -EAGAIN: an
+     * object came that is not among the pins. */
+    int (*call)(struct mv_engine *, struct mv_call *, struct mv_reply *);
+    /* Sets `needed` of the pins that the engine depends on.  Likewise. */
     int (*want_pins)(struct mv_engine *, struct mv_reply *);
-    int (*is_committed)(struct mv_engine *, void *function, struct mv_reply *);
-    int (*bind)(struct mv_engine *, void *location, int state, struct mv_reply *);
-    int (*info_var)(struct mv_engine *, void *location, const struct multiverse_info_var **,
-                    struct mv_reply *);
-    int (*info_fn)(struct mv_engine *, void *function, const struct multiverse_info_fn **,
-                   struct mv_reply *);
-    /* Fills in up to `room` functions that operations up to this one left generic or refused, and
-     * marks them as reported.  Returns their number. */
-    int (*missed)(struct mv_engine *, uint64_t operation, const struct multiverse_info_fn **,
-                  int room, struct mv_reply *);
-    /* Visits all switches, then all functions, with the lock held. */
-    int (*each)(struct mv_engine *, void (*visit)(void *cookie, const struct mv_item *), void *cookie,
-                struct mv_reply *);
-    /* Code that operations replaced, and was not said to be left: each piece of it, original addresses.  *operation:
-     * the last of them.  -EBUSY: a call could not be changed, and may still lead there. */
-    int (*each_old)(struct mv_engine *, void (*visit)(void *cookie, const struct mv_old *), void *cookie,
-                    uint64_t *operation, struct mv_reply *);
-    /* Nobody is in what these replaced. */
-    int (*old_is_left)(struct mv_engine *, uint64_t operation, struct mv_reply *);
     /* Called around fork(): before; after it in the parent; after it in the child. */
     void (*fork_begin)(struct mv_engine *);
     void (*fork_end)(struct mv_engine *, int in_child);
@@ -134,6 +147,14 @@ struct mv_ops {
 static inline const struct mv_ops *mv_ops_of(struct mv_engine *engine)
 {
     return *(const struct mv_ops *const *)(const void *)engine;
+}
+
+static inline int mv_ops_apply(struct mv_engine *engine, enum mv_action action, enum mv_scope scope, void *what,
+                               struct mv_reply *reply)
+{
+    struct mv_call call = {.operation = MV_APPLY, .action = action, .scope = scope, .what = what};
+
+    return mv_ops_of(engine)->call(engine, &call, reply);
 }
 
 #endif

@@ -67,70 +67,65 @@ static void count_operation(struct mv_engine *engine)
     engine->api->patch_often(engine->image);
 }
 
-static int op_apply(struct mv_engine *engine, enum mv_action action, enum mv_scope scope,
-                    void *what, struct mv_reply *reply)
+static int op_apply(struct mv_engine *engine, struct mv_call *c)
 {
+    struct mv_reply *reply = engine->reply;
     int result;
 
-    if (reply)
-        mv_report_clear(reply);
-    result = mv_enter(engine, reply);
-    if (result)
-        return result;
     count_operation(engine);
     if (reply) {
         reply->operation = engine->operation;
         reply->missed = 0;
         memset(&reply->status, 0, sizeof reply->status); /* without objects that just came */
     }
-    result = mv_apply(engine, action, scope, (uintptr_t)what);
-    if (scope == MV_ALL && action == MV_COMMIT)
+    result = mv_apply(engine, c->action, c->scope, (uintptr_t)c->what);
+    if (c->scope == MV_ALL && c->action == MV_COMMIT)
         report_refusals(engine);
-    mv_unlock(engine);
     return result;
 }
 
-static int op_refresh(struct mv_engine *engine, struct mv_reply *reply)
+static int op_refresh(struct mv_engine *engine, struct mv_call *c)
 {
-    int result = mv_enter(engine, reply);
-
-    if (!result)
-        mv_unlock(engine);
-    return result;
+    (void)engine, (void)c; /* every call does */
+    return 0;
 }
 
-static int op_is_committed(struct mv_engine *engine, void *function, struct mv_reply *reply)
+static struct mv_point *point_of(struct mv_engine *engine, const struct mv_call *c, int *err)
 {
-    int result = mv_enter(engine, reply);
-    struct mv_point *point;
+    struct mv_point *point = mv_find_point(engine, (uintptr_t)c->what);
 
-    if (result)
-        return result;
-    point = mv_find_point(engine, (uintptr_t)function);
-    result = point ? point->target != 0
-                   : mv_fail(engine, EINVAL, "%p is no variation point", function);
-    mv_unlock(engine);
-    return result;
+    *err = point ? 0 : mv_fail(engine, EINVAL, "%p is no variation point", c->what);
+    return point;
 }
 
-static int op_bind(struct mv_engine *engine, void *location, int state, struct mv_reply *reply)
+static struct mv_switch *switch_of(struct mv_engine *engine, const struct mv_call *c, int *err)
 {
-    int result = mv_enter(engine, reply);
-    struct mv_switch *sw;
+    struct mv_switch *sw = mv_find_switch(engine, (uintptr_t)c->what);
 
-    if (result)
-        return result;
-    sw = mv_find_switch(engine, (uintptr_t)location);
+    *err = sw ? 0 : mv_fail(engine, EINVAL, "%p is no switch", c->what);
+    return sw;
+}
+
+static int op_is_committed(struct mv_engine *engine, struct mv_call *c)
+{
+    int err;
+    const struct mv_point *point = point_of(engine, c, &err);
+
+    return point ? point->target != 0 : err;
+}
+
+static int op_bind(struct mv_engine *engine, struct mv_call *c)
+{
+    int err;
+    struct mv_switch *sw = switch_of(engine, c, &err);
+
     if (!sw)
-        result = mv_fail(engine, EINVAL, "%p is no switch", location);
-    else if (!(sw->flags & MULTIVERSE_SWITCH_TRACKED))
-        result = mv_fail(engine, EINVAL, "switch %s is not tracked", sw->name ? sw->name : "");
-    else if (state < -1 || state > 1)
-        result = mv_fail(engine, EINVAL, "a switch's state is 0, 1, or -1 to ask");
-    else
-        result = state < 0 ? sw->bound : (sw->bound = (uint8_t)state);
-    mv_unlock(engine);
-    return result;
+        return err;
+    if (!(sw->flags & MULTIVERSE_SWITCH_TRACKED))
+        return mv_fail(engine, EINVAL, "switch %s is not tracked", sw->name ? sw->name : "");
+    if (c->state < -1 || c->state > 1)
+        return mv_fail(engine, EINVAL, "a switch's state is 0, 1, or -1 to ask");
+    return c->state < 0 ? sw->bound : (sw->bound = (uint8_t)c->state);
 }
 
 static void fill_var(struct mv_switch *sw)
@@ -171,86 +166,63 @@ static void fill_fn(struct mv_point *point)
     }
 }
 
-static int op_info_var(struct mv_engine *engine, void *location,
-                       const struct multiverse_info_var **out, struct mv_reply *reply)
+static int op_info_var(struct mv_engine *engine, struct mv_call *c)
 {
-    int result = mv_enter(engine, reply);
-    struct mv_switch *sw;
+    int err;
+    struct mv_switch *sw = switch_of(engine, c, &err);
 
-    if (result)
-        return result;
-    sw = mv_find_switch(engine, (uintptr_t)location);
-    if (sw) {
-        fill_var(sw);
-        *out = &sw->info;
-    } else {
-        result = mv_fail(engine, EINVAL, "%p is no switch", location);
-    }
-    mv_unlock(engine);
-    return result;
+    if (!sw)
+        return err;
+    fill_var(sw);
+    c->var = &sw->info;
+    return 0;
 }
 
-static int op_info_fn(struct mv_engine *engine, void *function,
-                      const struct multiverse_info_fn **out, struct mv_reply *reply)
+static int op_info_fn(struct mv_engine *engine, struct mv_call *c)
 {
-    int result = mv_enter(engine, reply);
-    struct mv_point *point;
+    int err = mv_read_sites(engine);
+    struct mv_point *point = err ? NULL : point_of(engine, c, &err);
 
-    if (result)
-        return result;
-    result = mv_read_sites(engine);
-    point = mv_find_point(engine, (uintptr_t)function);
-    if (!result && !point)
-        result = mv_fail(engine, EINVAL, "%p is no variation point", function);
-    if (!result) {
-        fill_fn(point);
-        *out = &point->info;
-    }
-    mv_unlock(engine);
-    return result;
+    if (!point)
+        return err;
+    fill_fn(point);
+    c->fn = &point->info;
+    return 0;
 }
 
-static int op_missed(struct mv_engine *engine, uint64_t operation,
-                     const struct multiverse_info_fn **out, int room, struct mv_reply *reply)
+static int op_missed(struct mv_engine *engine, struct mv_call *c)
 {
-    int n = 0, result = mv_enter(engine, reply);
+    int n = 0;
 
-    if (result)
-        return result;
     for (struct mv_unit *u = engine->units; u; u = u->next)
-        for (size_t i = 0; !u->closing && i < u->n_points && n < room; i++) {
+        for (size_t i = 0; !u->closing && i < u->n_points && n < c->room; i++) {
             struct mv_point *point = &u->points[i];
 
-            if (!point->missed || point->missed > operation)
+            if (!point->missed || point->missed > c->until)
                 continue;
             point->missed = 0;
             if (point->outcome < MULTIVERSE_GENERIC) /* another operation retried it */
                 continue;
             fill_fn(point);
-            out[n++] = &point->info;
+            c->missed[n++] = &point->info;
         }
-    mv_unlock(engine);
     return n;
 }
 
-static int op_each(struct mv_engine *engine, void (*visit)(void *cookie, const struct mv_item *), void *cookie,
-                   struct mv_reply *reply)
+static int op_each(struct mv_engine *engine, struct mv_call *c)
 {
-    int result = mv_enter(engine, reply);
+    int err = mv_read_sites(engine);
 
-    if (result)
-        return result;
-    result = mv_read_sites(engine);
-    for (struct mv_switch *sw = engine->switches; !result && sw; sw = sw->next) {
+    for (struct mv_switch *sw = engine->switches; !err && sw; sw = sw->next) {
         struct mv_item item = {.var = &sw->info, .flags = sw->flags};
 
         if (!sw->address)
             continue;
         fill_var(sw);
         item.value = mv_switch_read(sw);
-        visit(cookie, &item);
+        c->visit(c->cookie, &item);
     }
-    for (struct mv_unit *u = engine->units; !result && u; u = u->next)
+    for (struct mv_unit *u = engine->units; !err && u; u = u->next)
         for (size_t i = 0; !u->closing && i < u->n_points; i++) {
             struct mv_point *p = &u->points[i];
             struct mv_item item = {.fn = &p->info, .object = u->object->name, .n_guards = p->n_guards,
@@ -259,66 +231,73 @@ static int op_each(struct mv_engine *engine, void (*visit)(void *cookie, const s
             if (!mv_is_first(engine, p))
                 continue;
             fill_fn(p);
-            visit(cookie, &item);
+            c->visit(c->cookie, &item);
         }
-    mv_unlock(engine);
-    return result;
+    return err;
 }
 
 /* Of an inline call all of the function that has it, for where an arm ends nobody knows.  Not what a function pointer
  * led to: that is code like any other. */
-static void visit_old(const struct mv_point *p, void (*visit)(void *cookie, const struct mv_old *), void *cookie)
+static void visit_old(const struct mv_point *p, const struct mv_call *c)
 {
     const struct multiverse_variant *v = mv_variants(p);
     const struct mvld_object *object = p->unit->object;
 
     if (p->is_inline) {
-        visit(cookie, &(struct mv_old){object, p->pad, 0, 0});
+        c->visit_old(c->cookie, &(struct mv_old){object, p->pad, 0, 0});
         return;
     }
     if (p->target)
-        visit(cookie, &(struct mv_old){object, p->body, p->target, 0});
+        c->visit_old(c->cookie, &(struct mv_old){object, p->body, p->target, 0});
     for (size_t i = 0; i < p->record->n_variants; i++)
         if (mv_distance(&v[i].body) != p->target)
-            visit(cookie, &(struct mv_old){object, mv_distance(&v[i].body), p->target, v[i].body_size});
+            c->visit_old(c->cookie, &(struct mv_old){object, mv_distance(&v[i].body), p->target, v[i].body_size});
 }
 
-static int op_each_old(struct mv_engine *engine, void (*visit)(void *cookie, const struct mv_old *), void *cookie,
-                       uint64_t *operation, struct mv_reply *reply)
+static int op_each_old(struct mv_engine *engine, struct mv_call *c)
 {
-    int result = mv_enter(engine, reply);
-
-    if (result)
-        return result;
-    *operation = engine->operation;
-    for (struct mv_unit *u = engine->units; !result && u; u = u->next)
-        for (size_t i = 0; !u->closing && !result && i < u->n_points; i++) {
+    c->until = engine->operation;
+    for (struct mv_unit *u = engine->units; u; u = u->next)
+        for (size_t i = 0; !u->closing && i < u->n_points; i++) {
             const struct mv_point *p = &u->points[i];
 
             if (!p->left || mv_is_constant(p) || p->record->flags & MULTIVERSE_FUNCTION_POINTER)
                 continue;
             if (p->dirty)
-                result = mv_fail(engine, EBUSY, "a call of %s could not be changed, and may lead to what it replaces",
-                                 p->name ? p->name : "");
-            else
-                visit_old(p, visit, cookie);
+                return mv_fail(engine, EBUSY, "a call of %s could not be changed, and may lead to what it replaces",
+                               p->name ? p->name : "");
+            visit_old(p, c);
         }
-    mv_unlock(engine);
-    return result;
+    return 0;
 }
 
-static int op_old_is_left(struct mv_engine *engine, uint64_t operation, struct mv_reply *reply)
+static int op_old_is_left(struct mv_engine *engine, struct mv_call *c)
 {
-    int result = mv_lock(engine, reply);
-
-    if (result)
-        return result;
     for (struct mv_unit *u = engine->units; u; u = u->next)
         for (size_t i = 0; i < u->n_points; i++)
-            if (u->points[i].left <= operation)
+            if (u->points[i].left <= c->until)
                 u->points[i].left = 0;
-    mv_unlock(engine);
     return 0;
+}
+
+static int op_call(struct mv_engine *engine, struct mv_call *c, struct mv_reply *reply)
+{
+    static int (*const operations[MV_OPERATIONS])(struct mv_engine *, struct mv_call *) = {
+        [MV_REFRESH] = op_refresh,   [MV_APPLY] = op_apply,       [MV_IS_COMMITTED] = op_is_committed,
+        [MV_BIND] = op_bind,         [MV_INFO_VAR] = op_info_var, [MV_INFO_FN] = op_info_fn,
+        [MV_MISSED] = op_missed,     [MV_VISIT] = op_each,         [MV_VISIT_OLD] = op_each_old,
+        [MV_OLD_IS_LEFT] = op_old_is_left,
+    };
+    int result;
+
+    if (reply && c->operation == MV_APPLY)
+        mv_report_clear(reply);
+    result = mv_enter(engine, reply);
+    if (result)
+        return result;
+    result = operations[c->operation](engine, c);
+    mv_unlock(engine);
+    return result;
 }
 
 static void op_fork_begin(struct mv_engine *engine)
@@ -342,17 +321,8 @@ static void op_fork_end(struct mv_engine *engine, int in_child)
 const struct mv_ops mv_ops = {
     .size = sizeof mv_ops,
     .abi = MV_LINK_ABI,
-    .apply = op_apply,
-    .refresh = op_refresh,
+    .call = op_call,
     .want_pins = op_want_pins,
-    .is_committed = op_is_committed,
-    .bind = op_bind,
-    .info_var = op_info_var,
-    .info_fn = op_info_fn,
-    .missed = op_missed,
-    .each = op_each,
-    .each_old = op_each_old,
-    .old_is_left = op_old_is_left,
     .fork_begin = op_fork_begin,
     .fork_end = op_fork_end,
 };

@@ -14,52 +14,6 @@
 
 #define MISSES 16 /* reported at once */
 
-enum operation { REFRESH, APPLY, IS_COMMITTED, BIND, INFO_VAR, INFO_FN, MISSED, EACH, EACH_OLD, OLD_IS_LEFT };
-
-struct call {
-    enum operation operation;
-    enum mv_action action;
-    enum mv_scope scope;
-    void *what;
-    int state;
-    const struct multiverse_info_var *var;
-    const struct multiverse_info_fn *fn;
-    uint64_t until;
-    const struct multiverse_info_fn **missed; /* of MISSES elements */
-    void (*visit)(void *cookie, const struct mv_item *);
-    struct mv_ranges *ranges;
-};
-
-static int once(struct mv_engine *engine, struct call *c, struct mv_reply *reply)
-{
-    const struct mv_ops *ops = mv_ops_of(engine);
-
-    switch (c->operation) {
-    case REFRESH:
-        return ops->refresh(engine, reply);
-    case APPLY:
-        return ops->apply(engine, c->action, c->scope, c->what, reply);
-    case IS_COMMITTED:
-        return ops->is_committed(engine, c->what, reply);
-    case BIND:
-        return ops->bind(engine, c->what, c->state, reply);
-    case INFO_VAR:
-        return ops->info_var(engine, c->what, &c->var, reply);
-    case INFO_FN:
-        return ops->info_fn(engine, c->what, &c->fn, reply);
-    case MISSED:
-        return ops->missed(engine, c->until, c->missed, MISSES, reply);
-    case EACH:
-        return ops->each(engine, c->visit, c->what, reply);
-    case EACH_OLD:
-        c->ranges->engine = engine;
-        return ops->each_old(engine, mv_ranges_add_old, c->ranges, &c->until, reply);
-    case OLD_IS_LEFT:
-        return ops->old_is_left(engine, c->until, reply);
-    }
-    return -EINVAL;
-}
-
 int mv_failed(int err, const char *text)
 {
     struct mv_reply *reply = mv_reply_make();
@@ -103,7 +57,7 @@ static int may_try(int tries, struct timespec *start)
 }
 
 /* Calls the engine, with multiverse.h's conventions. */
-static int call(struct call c, struct call *out)
+static int call(struct mv_call *c)
 {
     struct mv_reply *reply = mv_reply_make();
     struct mv_engine *engine;
@@ -123,15 +77,13 @@ static int call(struct call c, struct call *out)
     for (int tries = 0; result == -EAGAIN && may_try(tries, &start); tries++) {
         result = mv_pins_take(engine, reply);
         if (!result)
-            result = once(engine, &c, reply);
+            result = mv_ops_of(engine)->call(engine, c, reply);
         mv_pins_drop(reply);
     }
     if (result == -EAGAIN)
         return mv_failed(EAGAIN, mv_list_lost()
                                   ? "another thread was closing a library at the fork: nobody knows which are there"
                                   : "other threads open libraries faster than they can be looked at");
-    if (out)
-        *out = c;
     return answered(reply, result, before);
 }
 
@@ -170,7 +122,7 @@ static void report_misses(uint64_t until)
     if (!report || !mv_reply_begin())
         return;
     do {
-        n = call((struct call){.operation = MISSED, .until = until, .missed = missed}, NULL);
+        n = call(&(struct mv_call){.operation = MV_MISSED, .until = until, .missed = missed, .room = MISSES});
         for (int i = 0; i < n; i++)
             report(missed[i], cookie);
     } while (n == MISSES);
@@ -189,8 +141,7 @@ static int apply(enum mv_action action, enum mv_scope scope, void *what)
     }
     if (scope != MV_ALL && !what)
         return mv_failed(EINVAL, scope == MV_REFS ? "NULL is no switch" : "NULL is no function");
-    result = call((struct call){.operation = APPLY, .action = action, .scope = scope, .what = what},
-                  NULL);
+    result = call(&(struct mv_call){.operation = MV_APPLY, .action = action, .scope = scope, .what = what});
     saved = errno;
     reply = mv_reply_mine();
     if (reply && reply->missed)
@@ -201,7 +152,7 @@ static int apply(enum mv_action action, enum mv_scope scope, void *what)
 
 int multiverse_init(void)
 {
-    return call((struct call){.operation = REFRESH}, NULL);
+    return call(&(struct mv_call){.operation = MV_REFRESH});
 }
 
 int multiverse_commit(void)
@@ -246,28 +197,28 @@ int multiverse_revert_func(void *function)
 
 int multiverse_is_committed(void *function)
 {
-    return call((struct call){.operation = IS_COMMITTED, .what = function}, NULL);
+    return call(&(struct mv_call){.operation = MV_IS_COMMITTED, .what = function});
 }
 
 int multiverse_bind(void *location, int state)
 {
-    return call((struct call){.operation = BIND, .what = location, .state = state}, NULL);
+    return call(&(struct mv_call){.operation = MV_BIND, .what = location, .state = state});
 }
 
 const struct multiverse_info_var *multiverse_info_var(void *location)
 {
-    struct call out = {.var = NULL};
+    struct mv_call c = {.operation = MV_INFO_VAR, .what = location};
 
-    call((struct call){.operation = INFO_VAR, .what = location}, &out);
-    return out.var;
+    call(&c);
+    return c.var;
 }
 
 const struct multiverse_info_fn *multiverse_info_fn(void *function)
 {
-    struct call out = {.fn = NULL};
+    struct mv_call c = {.operation = MV_INFO_FN, .what = function};
 
-    call((struct call){.operation = INFO_FN, .what = function}, &out);
-    return out.fn;
+    call(&c);
+    return c.fn;
 }
 
 int multiverse_commit_info_fn(const struct multiverse_info_fn *info)
@@ -292,21 +243,23 @@ int multiverse_revert_info_refs(const struct multiverse_info_var *info)
 
 int mv_each(void (*visit)(void *cookie, const struct mv_item *), void *cookie)
 {
-    return call((struct call){.operation = EACH, .visit = visit, .what = cookie}, NULL);
+    return call(&(struct mv_call){.operation = MV_VISIT, .visit = visit, .cookie = cookie});
 }
 
 int mv_each_old(struct mv_ranges *ranges, uint64_t *operation)
 {
-    struct call out = {.until = 0};
-    int result = call((struct call){.operation = EACH_OLD, .ranges = ranges}, &out);
+    struct mv_call c = {.operation = MV_VISIT_OLD, .visit_old = mv_ranges_add_old, .cookie = ranges};
+    int result;
 
-    *operation = out.until;
+    ranges->engine = mv_engine_get();
+    result = call(&c);
+    *operation = c.until;
     return result;
 }
 
 int mv_old_is_left(uint64_t operation)
 {
-    return call((struct call){.operation = OLD_IS_LEFT, .until = operation}, NULL);
+    return call(&(struct mv_call){.operation = MV_OLD_IS_LEFT, .until = operation});
 }
 
 const struct multiverse_status *multiverse_status(void)

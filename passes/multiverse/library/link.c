@@ -70,7 +70,7 @@ struct mv_engine *mv_engine_get(void)
     err = engine ? 0 : make_engine(&engine);
     if (!err && !linked()) {
         /* Finds the other copies of the library, and gives them the engine or takes theirs. */
-        err = mv_ops_of(engine)->refresh(engine, mv_reply_make());
+        err = mv_ops_of(engine)->call(engine, &(struct mv_call){.operation = MV_REFRESH}, mv_reply_make());
         if (err == -EALREADY) {
             struct mv_engine *late = engine;
 

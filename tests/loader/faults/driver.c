@@ -178,9 +178,9 @@ static int is_wanted(size_t k, size_t e)
         return full || (in_turn ? e == k % FEW : e < FEW);
     if (error == EINTR || error == EAGAIN) /* "once more", for ever: no kernel says that */
         return 0;
+    /* mremap fails for good where mappings have run out, and then some are in reserve: rimf/patch/full.c */
     return full || is_first(k) || (error == EMFILE && number == SYS_openat) ||
-           (error == ENOMEM &&
-            (number == SYS_mmap || number == SYS_mprotect || number == SYS_mremap));
+           (error == ENOMEM && (number == SYS_mmap || number == SYS_mprotect));
 }
 
 static void work(int number, size_t *counts)

@@ -127,17 +127,6 @@ def stripped(program):
         check([name for name in found if name in STACK] == expected, f"{option}: {text}")
 
 
-def files_of_names(process):
-    """In how many files in memory main and in_library stand, of two objects; None where gdb does not
-    tell files apart (gdb 10)."""
-    asked = [word for name in ("in_library", "main")
-             for word in ("-ex", f"frame function {name}", "-ex", "info symbol $pc")]
-    text = gdb(*asked, "-p", process.pid)
-    found = re.findall(r"in section .text of <in-memory(@0x[0-9a-f]+)?", text)
-    check(len(found) == 2, text)
-    return len(set(found)) if all(found) else None
-
-
 def analyses(program):
     """(path, offset of the symbols, their size, offset of the names) of each analysis."""
     for path in (program.cache / "mvld" / "analysis").rglob("*.mvld"):
@@ -151,17 +140,14 @@ def analyses(program):
         yield path, tables[SYMBOLS][1], tables[SYMBOLS][0], tables[NAMES][1]
 
 
-def ready(program):
-    """The symbols that an analysis has ready do not say of functions where they moved to, as
-    the process finds it out for perf; or they are not what debuggers are given."""
+def all_named(program):
+    """Functions that an analysis names have no name, or that of another, where they moved to."""
     program.analyse()
     process, _ = program.start(perf_map="yes")
     listed = {}
     for start, _, name in perf_map(process.pid):
         listed.setdefault(name, set()).add(start)
-    files = files_of_names(process)
     end(process)
-    check(files in (2, None), "one file for both")
     for path, symbols, size, names in analyses(program):
         content = path.read_bytes()
         found = {}
@@ -178,57 +164,27 @@ def ready(program):
 
 
 def fragments(program):
-    """Where code moves in fragments, for which no symbols are ready, gdb finds no names."""
+    """Where code moves in fragments, gdb finds no names."""
     program.analyse()
     process, _ = program.start(order="random-functions")
     text = gdb("-ex", "backtrace", "-p", process.pid)
-    files = files_of_names(process)
     end(process)
     found = re.findall(r"^#\d+ +0x[0-9a-f]+ in (\w+) ", text, re.M)
     check([name for name in found if name in STACK] == STACK, text)
-    check(files in (1, None), "not one file for both")
 
 
 def nonsense(program):
     """Symbols in an analysis that say nonsense harm more than names."""
     program.analyse()
-    for path, symbols, _, _ in analyses(program):
-        content = path.read_bytes()
-        path.write_bytes(content[:symbols] + b"\xff" * (len(content) - symbols))
-    process, _ = program.start()
-    gdb("-ex", "backtrace", "-ex", "set var *(int*)&go_on = 1", "-ex", "detach", "-p", process.pid)
-    out, err = process.communicate(timeout=60)
-    check((process.returncode, out) == (0, "later 2\n"), f"{process.returncode} {out}{err}")
-
-
-def damaged(program):
-    """A file whose symbol table for linkers says nonsense harms the program."""
-    whole = program.plugin.read_bytes()
-    offset, = struct.unpack_from("<Q", whole, 40)
-    count, = struct.unpack_from("<H", whole, 60)
-    at = next(offset + 64 * i for i in range(count)
-              if struct.unpack_from("<I", whole, offset + 64 * i + 4) == (2,))
-    symbols, size = struct.unpack_from("<QQ", whole, at + 24)
-    for form, where, value in (("<Q", 40, 1 << 63), ("<Q", 40, len(whole) - 64), ("<H", 60, 65535),
-                               ("<Q", at + 24, (1 << 64) - 8), ("<Q", at + 32, 1 << 62),
-                               ("<I", at + 40, 1 << 31), ("<I", at + 40, 0)):
-        bad = bytearray(whole)
-        struct.pack_into(form, bad, where, value)
-        attempt(program, bad)
-    bad = bytearray(whole)
-    for i in range(symbols, symbols + size, 24):
-        struct.pack_into("<I", bad, i, 0x7fffffff)  # every name lies outside
-    attempt(program, bad)
-
-
-def attempt(program, content):
-    program.plugin.unlink()
-    program.plugin.write_bytes(content)
-    program.analyse()
-    process, here = program.start(perf_map="yes")
-    names = perf_map(process.pid)
-    end(process)
-    check(covering(names, here) == "in_plugin", f"{covering(names, here)} at {here:x}")
+    whole = {path: (path.read_bytes(), symbols, names) for path, symbols, _, names in analyses(program)}
+    for to_end in True, False:  # also the names, or all entries alone
+        for path, (content, symbols, names) in whole.items():
+            size = (len(content) if to_end else names) - symbols
+            path.write_bytes(content[:symbols] + b"\xff" * size + content[symbols + size:])
+        process, _ = program.start()
+        gdb("-ex", "backtrace", "-ex", "set var *(int*)&go_on = 1", "-ex", "detach", "-p", process.pid)
+        out, err = process.communicate(timeout=60)
+        check((process.returncode, out) == (0, "later 2\n"), f"{process.returncode} {out}{err}")
 
 
 def perf_map(pid):

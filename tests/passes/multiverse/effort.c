@@ -40,7 +40,7 @@ static int asked(struct mv_engine *engine, enum mv_action action, enum mv_scope 
                  int changed)
 {
     n_calls = n_added = 0;
-    CHECK(mv_ops_of(engine)->apply(engine, action, scope, what, NULL) == changed);
+    CHECK(mv_ops_apply(engine, action, scope, what, NULL) == changed);
     return n_calls;
 }
 
@@ -52,7 +52,7 @@ static void settles(struct mv_engine *engine, void *function)
     for (int i = 0; i < 4; i++) {
         memset(&reply, 0, sizeof reply);
         CHECK(!engine->settled == !i);
-        CHECK(mv_ops_of(engine)->apply(engine, MV_COMMIT, MV_ALL, NULL, &reply) == 0);
+        CHECK(mv_ops_apply(engine, MV_COMMIT, MV_ALL, NULL, &reply) == 0);
         CHECK(reply.status.n_unchanged == 1 && !reply.status.n_changed && !reply.status.n_generic);
     }
     CHECK(asked(engine, MV_COMMIT, MV_FUNCTION, function, 0) == 0 && !engine->settled);

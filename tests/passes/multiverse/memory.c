@@ -74,17 +74,17 @@ static int run(int which)
         return has_failed;
     added = mv_added(engine, change.added, change.n_added);
     mode = 1;
-    done = mv_ops_of(engine)->apply(engine, MV_COMMIT, MV_ALL, NULL, NULL);
+    done = mv_ops_apply(engine, MV_COMMIT, MV_ALL, NULL, NULL);
     CHECK(done >= 0 || has_failed);
     CHECK(added != -ENOMEM || done == -ENOMEM); /* not all is known, for good */
     check_each(101, 1001);
     if (!has_failed || (!added && done < 0)) { /* all is known: once more, with memory */
         left = -1;
-        CHECK(mv_ops_of(engine)->apply(engine, MV_COMMIT, MV_ALL, NULL, NULL) >= 0);
+        CHECK(mv_ops_apply(engine, MV_COMMIT, MV_ALL, NULL, NULL) >= 0);
         check_each(1001, 1001);
     }
     left = -1;
-    CHECK(mv_ops_of(engine)->apply(engine, MV_REVERT, MV_ALL, NULL, NULL) >= 0);
+    CHECK(mv_ops_apply(engine, MV_REVERT, MV_ALL, NULL, NULL) >= 0);
     mode = 0;
     check_each(100, 100);
     return has_failed;

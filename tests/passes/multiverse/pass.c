@@ -118,9 +118,9 @@ int main(int argc, char **argv)
     gives(callers, "manual", 100);
     first = engine_link.engine;
     CHECK(first && first == state, "libmultiverse was not given the engine");
-    CHECK(mv_ops_of(first)->apply(first, MV_COMMIT, MV_ALL, NULL, NULL) == 1);
+    CHECK(mv_ops_apply(first, MV_COMMIT, MV_ALL, NULL, NULL) == 1);
     gives(callers, "by the library", 1000);
-    CHECK(mv_ops_of(first)->apply(first, MV_REVERT, MV_ALL, NULL, NULL) == 1);
+    CHECK(mv_ops_apply(first, MV_REVERT, MV_ALL, NULL, NULL) == 1);
     CHECK(!other_link.engine);
     state = NULL;
     ctx = context(image, settings, sizeof settings / sizeof *settings);

@@ -30,7 +30,7 @@ int main(void)
     struct rimf_change change;
     struct mvld_image *image;
     struct mv_engine *engine;
-    const struct mv_ops *ops;
+    struct mv_call call = {.operation = MV_IS_COMMITTED};
     int (*volatile function)(void) = decide;
 
     own_sources_read(&sources);
@@ -38,10 +38,9 @@ int main(void)
     CHECK(rimf_image_update(image, sources.at, sources.n, &change) == 0);
     CHECK(mv_create(image, rimf_api(), &rimf_sys_kernel, &engine) == 0);
     CHECK(mv_added(engine, change.added, change.n_added) == 0);
-    ops = mv_ops_of(engine);
 
     save(before);
-    CHECK(ops->apply(engine, MV_COMMIT, MV_ALL, NULL, NULL) == 1);
+    CHECK(mv_ops_apply(engine, MV_COMMIT, MV_ALL, NULL, NULL) == 1);
     check_calls("committed", 1000, 1000);
     save(bound);
     CHECK(memcmp(before, bound, sizeof before[0]) != 0);
@@ -57,8 +56,9 @@ int main(void)
     for (size_t i = 0; callers[i].name; i++)
         CHECK(!memcmp(before[i], after[i], 8), "(%s leads into what is gone)", callers[i].name);
     CHECK(!memcmp(entry, (void *)function, sizeof entry), "a closed object was written to");
-    CHECK(ops->is_committed(engine, (void *)function, NULL) == -EINVAL);
-    CHECK(ops->apply(engine, MV_COMMIT, MV_ALL, NULL, NULL) == 0);
-    CHECK(ops->apply(engine, MV_REVERT, MV_ALL, NULL, NULL) == 0);
+    call.what = (void *)function;
+    CHECK(mv_ops_of(engine)->call(engine, &call, NULL) == -EINVAL);
+    CHECK(mv_ops_apply(engine, MV_COMMIT, MV_ALL, NULL, NULL) == 0);
+    CHECK(mv_ops_apply(engine, MV_REVERT, MV_ALL, NULL, NULL) == 0);
     return 0;
 }

@@ -26,7 +26,7 @@ const char *multiverse_report(void) { return ""; }
 
 static int apply(enum mv_action action, enum mv_scope scope, void *what)
 {
-    return mv_ops_of(engine)->apply(engine, action, scope, what, NULL);
+    return mv_ops_apply(engine, action, scope, what, NULL);
 }
 
 static void in_the_copy(void)
