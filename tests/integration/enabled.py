@@ -13,6 +13,7 @@ import subprocess
 from pathlib import Path
 
 from machine import check, did, libdir, prefix, start
+import support
 
 
 def there_and_back(machine):
@@ -92,11 +93,11 @@ def library_upgraded(machine):
         new.rename(library)
 
     def answers():
-        done = subprocess.run([program], env={"MVLD_DEBUG": "files"}, capture_output=True, text=True)
-        return done.returncode, ": applied" in done.stderr
+        done = subprocess.run([program], env={"TELL_MAPPED": "1"}, capture_output=True, text=True)
+        return done.returncode, "own" in support.from_snapshot(done)
 
     compile_library(1)
-    subprocess.run(["gcc", "-O2", "-x", "c", "-", "-x", "none", "-o", program, library],
+    subprocess.run(["gcc", "-O2", support.MAPPED, "-x", "c", "-", "-x", "none", "-o", program, library],
                    input="int ask(void); int main(void) { return ask(); }", text=True, check=True)
     did([machine.mvld, "enable", program])
     before = machine.status(program)
