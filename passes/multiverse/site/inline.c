@@ -119,7 +119,9 @@ void mv_inline_read(const uint8_t *body, size_t size, struct mv_inline *out)
     while (!is_return(body, (size_t)(end - body))) {
         if (!decode(body, (size_t)(end - body), &i))
             return;
-        if (!is_nop(&i)) {
+        if (is_nop(&i)) {
+            out->nops = 1;
+        } else {
             if (i.length > MV_CALL_MAX || !is_return(body + i.length, (size_t)(end - body) - i.length) || !is_plain(body, &i))
                 return;
             memcpy(&out->bytes, body, i.length);
