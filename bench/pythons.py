@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
 """The kinds of python3.
 
-Debian's own (python3) has the interpreter in the executable, at a fixed address.  python3-shared,
-made here of Debian's libpython, has it in a library, as what embeds Python does; that library was
-built with -fno-semantic-interposition and calls few of its own functions through the PLT.
-python3-built is one that somebody built from source with --enable-shared, which by itself leaves
-all of these calls in; it is looked for on the PATH, or named by $MVLD_BENCH_PYTHON.
+python3, Debian's own, has the interpreter in the executable, at a fixed address.  python3-shared is made here of
+Debian's libpython, and has the interpreter in a library, like programs that embed Python; that library was built
+with -fno-semantic-interposition, and calls few of its own functions through the PLT.  python3-built was built from
+source with --enable-shared alone, so all of these calls go through the PLT; it is looked for on the PATH, or
+$MVLD_BENCH_PYTHON names it.
 """
 import os
 import re

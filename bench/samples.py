@@ -6,14 +6,14 @@ too), a thousand a second and CPU, of programs that have been running for a whil
 
     region       code that concat moved
     changed      where concat is not there: objects whose calls direct-calls made direct
-    original     objects that concat moved: functions that stay, and the jumps that lead away
-    left         objects that are as they came
-    made         code that no file holds: what a JIT made
-    vdso         the kernel's, in each process another one: never part of a snapshot
+    original     objects whose code concat moved: functions that were not moved, and jumps to the moved ones
+    left         objects that no pass changed
+    made         code of no file: a JIT's
+    vdso         the kernel's: another one in each process, and never part of a snapshot
 
-with the largest of each by name.  The table at the end has the share of the first (region, or
-changed) twice: of all samples, and of those in code that came from files.  Of the last two
-kinds nothing can ever be in the region; nor can the kernel, which is not sampled at all.
+with the largest of each by name.  The table at the end has the share of the first kind (region, or changed) twice:
+of all samples, and of those in code of files.  Code of the last two kinds cannot be in the region; nor can the
+kernel's, which is not sampled.
 """
 import argparse
 import bisect

@@ -4,7 +4,7 @@
 
 nginx (small pages, compressed) and redis-server, each under the host loader, and under mvld in all ways, or in
 some.  --option adds ways: concat with this option, in the process and from a snapshot.
-One per cent is less than two starts of the same server differ by, so:
+Two starts of the same server differ by more than one per cent, so:
 
 - *Many starts,* each measured for a moment: a fixed number of requests behind some that warm it up
   (served.c), in parts of some milliseconds, of which the first quartile counts: disturbances only add, and
@@ -13,10 +13,10 @@ One per cent is less than two starts of the same server differ by, so:
   more than what they cost.
 - *In an order drawn anew each round;* parts beside which the processor was disturbed do not count, nor
   do starts that have less than a quarter of them left.
-- *In pieces.*  Which pages of memory a snapshot or a library has is luck that lasts as long as they are
-  cached.  With --append FILE the starts are added to a file, those of another day's, too; each time
-  copies and images are made anew, and the interval counts with pieces, not only with starts.
-- *The host loader twice.*  What "host loader, again" seems to differ by is what the method is wrong by.
+- *In pieces.*  Which pages of memory a snapshot or a library has is chance, and stays so while they are cached.
+  With --append FILE the starts are added to those of earlier days in a file.  Each time copies and snapshots are
+  made anew, and the interval is drawn from pieces and starts.
+- *The host loader twice.*  The difference of "host loader, again" is the method's own error.
 
 Each figure is CPU time relative to the host loader's: by means, and by medians, with the interval in
 which 95 % of the ratios lie that pieces and starts drawn from these give (bootstrap).

@@ -1,24 +1,24 @@
 # SPDX-License-Identifier: MIT
 """What the work of programs costs in CPU time, as ratios that say how certain they are.
 
-One per cent is less than what a virtual machine does to a program from moment to moment, so:
+From moment to moment a virtual machine changes the speed of a program by more than one per cent, so:
 
-- *CPU time, user and system.*  Linux with tick accounting knows the sum exactly and guesses the parts
-  from where each tick of 4 ms found the process: of a run of 100 ms that spends 15 in the kernel, user
-  time is wrong by some 8 % either way.
-- *The work alone.*  A run that does next to nothing is measured as often, and taken off, so that what
-  mvld does at start-up is not taken for the speed of the code (and the other way round).
-- *Undisturbed runs.*  steady.c says which (and why); they are short, so that many are.
-- *A new process each time,* all ways in an order drawn anew: whatever is random about a process is
-  drawn again, and who ran before in the same caches, too.
-- *The same file.*  The second cache goes by addresses in memory, the TLB holds pages as one that lie side
-  by side, and where a file's pages are is luck that lasts as long as they stay there: of two copies of Debian's python3, both plain, one was 2.2 %
-  (1.3 to 3.3) slower.  So the host loader's way runs the changed file, too, with MVLD=off.
+- *CPU time, user and system.*  Linux with tick accounting knows the sum exactly, and guesses the parts from the
+  place where each tick of 4 ms found the process: in a run of 100 ms that spends 15 in the kernel, user time is
+  wrong by some 8 % either way.
+- *The work alone.*  A run that does next to nothing is measured as often and subtracted, so that the cost of
+  mvld's start-up is not taken for the speed of the code, nor the speed for that cost.
+- *Undisturbed runs.*  Runs are short, so that many of them are undisturbed.  steady.c says which count, and why.
+- *A new process each time,* all ways in a new random order: what is random in a process is random in each run,
+  and so is the program that used the caches before.
+- *The same file.*  The second cache is indexed by physical addresses, and the TLB joins adjacent pages.  Which
+  pages a file has is chance, and stays so while they are cached: of two plain copies of Debian's python3 one was
+  2.2 % (1.3 to 3.3) slower.  So the host loader's way runs the changed file, too, with MVLD=off.
 - *The same on the stack.*  Arguments and environment are equally long for all ways.
-- *The first quartile.*  Disturbances only ever add.  The median stands beside it, lest something that is
-  slow in every other process goes unseen.
-- *An interval.*  Between its ends lie 95 % of the ratios that samples drawn from these samples give
-  (bootstrap).  Something is slower when the whole interval is.
+- *The first quartile.*  A disturbance only adds time.  The median stands beside it, because a program that is
+  slow in every other process would go unseen.
+- *An interval.*  It holds 95 % of the ratios of samples that are drawn from these samples (bootstrap).  A way is
+  called slower when its whole interval is.
 """
 import os
 import random

@@ -387,34 +387,10 @@ struct mvld_api {
                             int (*visit)(void *cookie, const struct mvld_instruction *), void *cookie,
                             const char **why);
 
-    /* Calls `code` before the instruction at `address`, each time it is executed.  Registers, flags and the 128
-     * bytes below the stack pointer are preserved.  Several splices at one place run in the order of
-     * declaration, those of earlier passes first.  A splice at an endbr64 runs after it.
-     *
-     * The pass brings libconcat.so.1 (`library`), as for code_add.  Unwinders see the program's own frames
-     * only.
-     *
-     * Declared: made after the pass returned 0, all or none.  A later pass does not move an object with
-     * splices.  For the thread that loads, inside run of the start; of a dlopen only if there was a splice at
-     * the start.
-     *
-     * Possible for instructions of five bytes or more, and calls, of decoded functions, and for the entry of
-     * functions.  Returns 0, or an error with a sentence that names object and place: -EPERM: another stage;
-     * -EINVAL: no object, no code, or not the start of an instruction; -ENODATA: the function is not proven, or
-     * has moved; -ENOTSUP: the instruction cannot be displaced, or a snapshot is being made; -EBUSY: a debugger
-     * is attached; -EEXIST: a splice beside it replaces it; -E2BIG, -ENOMEM. */
+    /* Calls `code` before the instruction at `address`, each time it is executed: see pass/code.h. */
     int (*code_splice)(const struct mvld_context *, uintptr_t address, mvld_splice_code *code, void *cookie);
 
-    /* Turns the function into traps: a call of it writes a sentence to standard error, if it fits, and raises
-     * SIGILL or SIGTRAP.  Declared: made after the last pass, also in code that moves, all of the pass or
-     * none.  Functions that refer to each other are removed together: when the pass has returned 0, remaining
-     * code must not refer to removed functions, nor run into one (`fragment` tells which do); otherwise the
-     * pass fails, with a sentence that names one.  `flags`: MVLD_REMOVE_EXPORTED.  A snapshot holds it.  For
-     * the thread that loads, inside run.  Returns 0, or an error with a sentence that names object and place:
-     * -EPERM: another stage; -EINVAL: no function, or no such flag; -ENODATA: not proven
-     * (MVLD_PROOF_MOVABLE); -ENOTSUP: an object that must not be changed, or a snapshot that cannot hold it;
-     * -EBUSY: its address may be held, it is exported or bound (MVLD_FUNCTION_*), or code of its object has
-     * run; -EEXIST: declared twice; -ENOMEM. */
+    /* Turns the function into traps: see pass/code.h. */
     int (*code_remove)(const struct mvld_context *, const struct mvld_function *, uint32_t flags);
 
     /* ---- New code and data ----------------------------------------------------- */
@@ -446,17 +422,7 @@ struct mvld_api {
 
     /* ---- Patches of code, byte by byte ----------------------------------------- */
 
-    /* Patches.  [any thread], serialised by one process-wide lock.  patch_begin returns NULL if out of memory,
-     * or in the stages map and relocate.  patch_add returns 0, -EINVAL, or -ENOMEM.  patch_commit applies the
-     * patches that verify, and sets the `result` of the others; it returns 0, or negative errno if nothing was
-     * changed.  The batch is readable until patch_end.  A commit restores protections; no page is ever writable
-     * and executable.  A later pass does not move an object whose code is patched inside run.  Moved code must
-     * be patched where it runs, and also where it was mapped if the original runs, too, in the same batch
-     * (moved_find); otherwise it is refused.
-     *
-     * Outside of the pass's functions, no object may be unmapped while a commit changes it: the process
-     * would end as if the program had written there.  `removed` is called after dlclose, which is too late.
-     * A thread that commits must hold the objects: the pass's library can, by dlopen with RTLD_NOLOAD. */
+    /* Patches, in batches: see pass/patches.h.  [any thread] */
     struct mvld_batch *(*patch_begin)(struct mvld_image *);
     int (*patch_add)(struct mvld_batch *, uintptr_t address, const void *expect,
                      const void *replace, size_t length);
@@ -478,21 +444,7 @@ struct mvld_api {
 
     /* ---- For passes that move code --------------------------------------------- */
 
-    /* Moved code (rimf/moved/moved.h): for the thread that loads, inside run, of passes with MVLD_PASS_MOVES.
-     *
-     * region_open: prepares the region, at the addresses that libconcat.so.1 reserves.  `pages` counts in the
-     * first call of a process, except in one that started from a snapshot, which has its own.  `names`
-     * (MVLD_NAMES_*) holds for the code that moves in this call of the pass.  Returns negative errno with a
-     * static sentence in *why if no code can move.
-     *
-     * fragments: stores up to `room` of the smallest fragments that the code of `object` can be cut into, by
-     * address, and returns their number.  0, with a static sentence in *why: it cannot be cut.
-     *
-     * fragment_move: declares that a fragment moves, or several neighbours as one, or, with NULL, all movable
-     * code of `object` as one block, `gap` bytes behind the fragment declared before.  All references follow.
-     * If some fragments of an object are declared, its other fragments stay.  Made after the pass returned 0,
-     * all or none.  Returns negative errno with a sentence in *why, valid until the next call, if the fragment
-     * stays; if another pass has moved it, the sentence names that pass. */
+    /* Moved code: see pass/moved.h. */
     int (*region_open)(const struct mvld_context *, enum mvld_pages pages, uint32_t names,
                        const char **why);
     size_t (*fragments)(struct mvld_image *, const struct mvld_object *, struct mvld_fragment *,
@@ -510,19 +462,10 @@ struct mvld_api {
 
     /* ---- For passes whose work a snapshot holds, and that patch while the program runs --- */
 
-    /* For passes with MVLD_PASS_FREEZES that apply patches; edits record their dependencies themselves.  Says
-     * that the pass's changes of `object` are right if the same files are mapped at the same distances, and the
-     * 8-aligned word at `word`, in any object's memory, has the same target.  `word` may be 0: there is no
-     * further dependency.  A snapshot may lack patches without this call.  Nearly free when no snapshot is
-     * made.  Returns 0, -ENOMEM, -EINVAL; -ENOTSUP: the object is unplaced (MVLD_OBJECT_UNPLACED) and must not
-     * be changed.  The pass itself makes sure that it writes no distance to such an object. */
+    /* Says what the pass's patches of `object` depend on: see pass/patches.h. */
     int (*depends)(struct mvld_image *, const struct mvld_object *object, uintptr_t word);
 
-    /* Adds n patches at base + offset, by ascending address.  A patch whose words of `expect` and `replace` are
-     * equal is left out.  The arrays are not copied: they must not change until patch_end.  patch_count and
-     * patch_at list these patches, in the same order after those of patch_add and with two joined words as one,
-     * only after a commit that refused some, or failed.  Moved code is not considered: call moved_find.  [any
-     * thread]  Returns 0, -EINVAL, -ENOMEM. */
+    /* Adds n patches at base + offset: see pass/patches.h.  [any thread] */
     int (*patch_add_words)(struct mvld_batch *, uintptr_t base, const struct mvld_word *,
                            const uint64_t *expect, const uint64_t *replace, size_t n);
 

@@ -75,6 +75,17 @@ struct mvld_instruction {
                        * exits from the function. */
 };
 
+/* code_remove turns a function into traps: a call of it writes a sentence to standard error, if it fits, and raises
+ * SIGILL or SIGTRAP.  Declared: made after the last pass, also in code that moves, all of the pass or
+ * none.  Functions that refer to each other are removed together: when the pass has returned 0, remaining
+ * code must not refer to removed functions, nor run into one (`fragment` tells which do); otherwise the
+ * pass fails, with a sentence that names one.  `flags`: MVLD_REMOVE_EXPORTED.  A snapshot holds it.  For
+ * the thread that loads, inside run.  Returns 0, or an error with a sentence that names object and place:
+ * -EPERM: another stage; -EINVAL: no function, or no such flag; -ENODATA: not proven
+ * (MVLD_PROOF_MOVABLE); -ENOTSUP: an object that must not be changed, or a snapshot that cannot hold it;
+ * -EBUSY: its address may be held, it is exported or bound (MVLD_FUNCTION_*), or code of its object has
+ * run; -EEXIST: declared twice; -ENOMEM. */
+
 /* For code_remove: neither dlsym nor an object that comes later will look up what no object of the process refers
  * to. */
 #define MVLD_REMOVE_EXPORTED 1u
@@ -95,6 +106,23 @@ struct mvld_new_function {
 };
 #define MVLD_FRAME_MAX 255u
 #define MVLD_FUNCTIONS_MAX 65536u /* of a code_add */
+
+/* code_splice calls `code` before the instruction at `address`, each time it is executed.  Registers, flags and the 128
+ * bytes below the stack pointer are preserved.  Several splices at one place run in the order of
+ * declaration, those of earlier passes first.  A splice at an endbr64 runs after it.
+ *
+ * The pass brings libconcat.so.1 (`library`), as for code_add.  Unwinders see the program's own frames
+ * only.
+ *
+ * Declared: made after the pass returned 0, all or none.  A later pass does not move an object with
+ * splices.  For the thread that loads, inside run of the start; of a dlopen only if there was a splice at
+ * the start.
+ *
+ * Possible for instructions of five bytes or more, and calls, of decoded functions, and for the entry of
+ * functions.  Returns 0, or an error with a sentence that names object and place: -EPERM: another stage;
+ * -EINVAL: no object, no code, or not the start of an instruction; -ENODATA: the function is not proven, or
+ * has moved; -ENOTSUP: the instruction cannot be displaced, or a snapshot is being made; -EBUSY: a debugger
+ * is attached; -EEXIST: a splice beside it replaces it; -E2BIG, -ENOMEM. */
 
 /* Code of a pass that runs before an instruction (code_splice): a function of the C ABI.  It runs in any
  * thread, in signal handlers, at any time.  It may call only code of the pass and use only general registers

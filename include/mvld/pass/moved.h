@@ -6,6 +6,22 @@
 #ifndef MVLD_PASS_MOVED_H
 #define MVLD_PASS_MOVED_H
 
+/* Moved code (rimf/moved/moved.h): for the thread that loads, inside run, of passes with MVLD_PASS_MOVES.
+ *
+ * region_open: prepares the region, at the addresses that libconcat.so.1 reserves.  `pages` counts in the
+ * first call of a process, except in one that started from a snapshot, which has its own.  `names`
+ * (MVLD_NAMES_*) holds for the code that moves in this call of the pass.  Returns negative errno with a
+ * static sentence in *why if no code can move.
+ *
+ * fragments: stores up to `room` of the smallest fragments that the code of `object` can be cut into, by
+ * address, and returns their number.  0, with a static sentence in *why: it cannot be cut.
+ *
+ * fragment_move: declares that a fragment moves, or several neighbours as one, or, with NULL, all movable
+ * code of `object` as one block, `gap` bytes behind the fragment declared before.  All references follow.
+ * If some fragments of an object are declared, its other fragments stay.  Made after the pass returned 0,
+ * all or none.  Returns negative errno with a sentence in *why, valid until the next call, if the fragment
+ * stays; if another pass has moved it, the sentence names that pass. */
+
 /* The pages of moved code.  Pages of 2 MiB are used where the code fills them and they are available; the rest
  * is in small pages. */
 enum mvld_pages {
