@@ -219,7 +219,7 @@ void mv_inline_read(const uint8_t *body, size_t size, struct mv_inline *out)
         size -= sizeof endbr64;
     }
     while ((length = nop_length(body, size))) {
-        out->nops = 1;
+        out->nops |= length == 2 || length == 5; /* not the one that replaces an endbr64 */
         body += length;
         size -= length;
     }
