@@ -2,8 +2,7 @@
  *
  * loader/config/block.c: [app] blocks.
  *
- * A file is walked once, to check its syntax and to find its matching [app] blocks.  Only the text
- * of a matching block is kept; the text of the last one is then parsed into entries.
+ * A file is walked once, to check its syntax and to find its matching [app] blocks, whose keys are then read.
  */
 #include "rimf/base/base.h"
 #include "loader/config/config.h"
@@ -163,7 +162,7 @@ static int check_files(struct ini_slice list, const char *file, unsigned line, c
     return 0;
 }
 
-static int check_match(struct arena *arena, struct ini_slice list, const char *file,
+static int check_match(struct rimf_heap *heap, struct ini_slice list, const char *file,
                        unsigned line, const struct why *why)
 {
     struct ini_slice element;
@@ -171,10 +170,9 @@ static int check_match(struct arena *arena, struct ini_slice list, const char *f
     if (!list.length)
         return refuse_at(why, EINVAL, file, line, "'match' is empty");
     while (ini_list_next(&list, &element)) {
-        struct arena_mark mark = arena_mark(arena);
-        char *text = arena_alloc(arena, element.length + 1);
+        char *text = rimf_heap_alloc(heap, element.length + 1);
         int error = text ? match_text(element, text, file, line, why) : no_memory(why);
-        arena_release(arena, mark);
+        rimf_heap_release(heap, text);
         if (error)
             return error;
     }
@@ -190,14 +188,14 @@ static size_t app_key(struct ini_slice key)
     return i;
 }
 
-int config_check_app(struct arena *arena, struct ini_slice key, struct ini_slice value,
+int config_check_app(struct rimf_heap *heap, struct ini_slice key, struct ini_slice value,
                      const char *file, unsigned line, const struct why *why)
 {
     struct shown shown;
 
     switch (app_key(key)) {
     case 0:
-        return check_match(arena, value, file, line, why);
+        return check_match(heap, value, file, line, why);
     case 1:
         return check_passes(value, file, line, why);
     case 2:
@@ -219,9 +217,9 @@ int config_check_app(struct arena *arena, struct ini_slice key, struct ini_slice
 
 struct scan {
     const struct pipeline_query *query;
-    struct arena *arena;
+    struct rimf_heap *heap;
     const struct config_text *text;
-    struct config_block *winner;
+    struct config *config;
     const struct why *why;
     const char *start; /* of the present block, or NULL before the first */
     unsigned line;     /* line of its start */
@@ -239,18 +237,14 @@ static int end_block(struct scan *s, const char *end)
                          "this [app] does not say which program: it has no 'match'");
     if (!s->matched.at)
         return 0;
-    size_t length = (size_t)(end - s->start);
-    struct config_block block = {
-        .file = arena_copy(s->arena, s->text->file, rimf_strlen(s->text->file)),
-        .text = s->text->lasting ? s->start : arena_copy(s->arena, s->start, length),
-        .length = length,
+    *s->config = (struct config){
+        .file = rimf_heap_copy(s->heap, s->text->file),
         .line = s->line,
-        .match = arena_copy(s->arena, s->matched.at, s->matched.length),
+        .match = rimf_heap_copy_part(s->heap, s->matched.at, s->matched.length),
     };
-    if (!block.file || !block.text || !block.match)
+    if (!s->config->file || !s->config->match)
         return no_memory(s->why);
-    *s->winner = block;
-    return 0;
+    return config_load(s->heap, s->start, (size_t)(end - s->start), s->config, s->why);
 }
 
 static int on_section(struct scan *s, const struct ini_item *item)
@@ -279,13 +273,12 @@ static int try_match(struct scan *s, struct ini_slice list)
     struct ini_slice element;
 
     while (!s->matched.at && ini_list_next(&list, &element)) {
-        struct arena_mark mark = arena_mark(s->arena);
-        char *text = arena_alloc(s->arena, element.length + 1);
+        char *text = rimf_heap_alloc(s->heap, element.length + 1);
         if (!text)
             return no_memory(s->why);
         if (ini_text(element, text) > 0 && program_is(s->query, text))
             s->matched = element;
-        arena_release(s->arena, mark);
+        rimf_heap_release(s->heap, text);
     }
     return 0;
 }
@@ -301,7 +294,7 @@ static int on_key(struct scan *s, const struct ini_item *item)
                          "'%s' stands before the first [app]", show(item->name, &shown));
     if (!s->in_app)
         return 0; /* the pass checks its keys, this reader does not */
-    int error = config_check_app(s->arena, item->name, item->value, file, item->line, s->why);
+    int error = config_check_app(s->heap, item->name, item->value, file, item->line, s->why);
     if (error)
         return error;
     index = app_key(item->name);
@@ -312,10 +305,10 @@ static int on_key(struct scan *s, const struct ini_item *item)
     return index == 0 ? try_match(s, item->value) : 0;
 }
 
-int config_scan(const struct pipeline_query *query, struct arena *arena,
-                const struct config_text *text, struct config_block *winner, const struct why *why)
+int config_scan(const struct pipeline_query *query, struct rimf_heap *heap,
+                const struct config_text *text, struct config *config, const struct why *why)
 {
-    struct scan s = {.query = query, .arena = arena, .text = text, .winner = winner, .why = why};
+    struct scan s = {.query = query, .heap = heap, .text = text, .config = config, .why = why};
     struct ini_item item;
     struct ini ini;
     const char *phrase;

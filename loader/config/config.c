@@ -52,21 +52,15 @@ size_t config_user_folder(char *to, size_t size, const struct config_environment
 }
 
 int config_read(const struct pipeline_query *query, const struct config_environment *env,
-                struct arena *arena, struct config *out, const struct why *why)
+                struct rimf_heap *heap, struct config *out, const struct why *why)
 {
-    struct config_block winner = {0};
-    int error = config_each_file(query, env, arena, &winner, why);
+    int error;
 
     *out = (struct config){.file = CONFIG_TUNABLES};
-    if (!error && winner.text) {
-        out->file = winner.file;
-        out->line = winner.line;
-        out->match = winner.match;
-        error = config_load(arena, &winner, out, why);
-    }
+    error = config_each_file(query, env, heap, out, why);
     if (!error && env->tunables)
-        error = config_tunables(arena, env->tunables, out, why);
+        error = config_tunables(heap, env->tunables, out, why);
     if (error)
         return error;
-    return winner.text || config_find(out, "app", "passes");
+    return out->match || config_find(out, "app", "passes");
 }

@@ -10,7 +10,7 @@
 
 #include "loader/config/ini.h"
 #include "loader/config/query.h"
-#include "loader/config/arena.h"
+#include "rimf/base/alloc.h"
 #include "loader/config/why.h"
 
 #define CONFIG_TUNABLES "MVLD_TUNABLES" /* the `file` of its settings */
@@ -45,9 +45,8 @@ void config_environment(const struct pipeline_query *, struct config_environment
 size_t config_user_folder(char *to, size_t size, const struct config_environment *,
                           const char *more);
 
-/* Returns 1: `out` configures the program.  0: nothing is configured; nothing was allocated.  Else
- * negative errno and the sentence. */
-int config_read(const struct pipeline_query *, const struct config_environment *, struct arena *,
+/* Returns 1: `out` configures the program.  0: nothing is configured.  Else negative errno and the sentence. */
+int config_read(const struct pipeline_query *, const struct config_environment *, struct rimf_heap *,
                 struct config *out, const struct why *);
 
 /* The value of section.key, or NULL. */
@@ -67,44 +66,33 @@ struct config_text {
     const char *file;
     const char *text;
     size_t length;
-    int lasting; /* a block of it need not be copied */
 };
 
-/* The winning block so far. */
-struct config_block {
-    const char *file;
-    const char *text;
-    size_t length;
-    unsigned line;
-    const char *match;
-};
-
-/* config/block.c: checks the whole text; the last matching [app] in it becomes `winner`, with a
- * copy of its text. */
-int config_scan(const struct pipeline_query *, struct arena *, const struct config_text *,
-                struct config_block *winner, const struct why *);
+/* config/block.c: checks the whole text; the last matching [app] in it becomes the configuration. */
+int config_scan(const struct pipeline_query *, struct rimf_heap *, const struct config_text *, struct config *,
+                const struct why *);
 /* config/made.c: returns 0 if the text, given its beginning, names no program that this one could
  * be. */
 int config_made_concerns(const struct pipeline_query *, const char *text, size_t length);
 /* As config_scan, for the output of `mvld config`. */
-int config_scan_made(const struct pipeline_query *, struct arena *, const struct config_text *,
-                     struct config_block *winner, const struct why *);
+int config_scan_made(const struct pipeline_query *, struct rimf_heap *, const struct config_text *, struct config *,
+                     const struct why *);
 /* Checks a key of [app]; `value` may be a list. */
-int config_check_app(struct arena *, struct ini_slice key, struct ini_slice value,
+int config_check_app(struct rimf_heap *, struct ini_slice key, struct ini_slice value,
                      const char *file, unsigned line, const struct why *);
 
 /* config/tunables.c */
-int config_tunables(struct arena *, const char *tunables, struct config *, const struct why *);
+int config_tunables(struct rimf_heap *, const char *tunables, struct config *, const struct why *);
 
-/* config/entry.c: the winner's entries. */
-int config_load(struct arena *, const struct config_block *, struct config *, const struct why *);
+/* config/entry.c: adds the entries of a block, whose file and line the configuration has. */
+int config_load(struct rimf_heap *, const char *text, size_t length, struct config *, const struct why *);
 /* Adds section.key, or replaces its value.  -ENOMEM, -E2BIG; -EEXIST if it exists and `replace` is
  * 0, *old is it. */
-int config_put(struct arena *, struct config *, const struct config_entry *, int replace,
+int config_put(struct rimf_heap *, struct config *, const struct config_entry *, int replace,
                const struct config_entry **old);
 
 /* config/files.c: calls config_scan for each configuration file, in order. */
 int config_each_file(const struct pipeline_query *, const struct config_environment *,
-                     struct arena *, struct config_block *winner, const struct why *);
+                     struct rimf_heap *, struct config *, const struct why *);
 
 #endif

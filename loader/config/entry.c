@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * loader/config/entry.c: the keys and values of the winning block.
+ * loader/config/entry.c: the keys and values of a block.
  */
 #include "rimf/base/base.h"
 #include "loader/config/config.h"
@@ -31,7 +31,7 @@ const struct config_entry *config_find(const struct config *config, const char *
     return e;
 }
 
-int config_put(struct arena *arena, struct config *config, const struct config_entry *entry,
+int config_put(struct rimf_heap *heap, struct config *config, const struct config_entry *entry,
                int replace, const struct config_entry **old)
 {
     struct config_entry *there =
@@ -44,7 +44,7 @@ int config_put(struct arena *arena, struct config *config, const struct config_e
     if (!there) {
         if (config->n_entries == KEYS_MAX)
             return -E2BIG;
-        there = arena_alloc(arena, sizeof(*there));
+        there = rimf_heap_alloc(heap, sizeof(*there));
         if (!there)
             return -ENOMEM;
         if (!config->tail)
@@ -60,59 +60,60 @@ int config_put(struct arena *arena, struct config *config, const struct config_e
     return 0;
 }
 
-static int load_key(struct arena *arena, const struct config_block *block, const char *section,
-                    const struct ini_item *item, struct config *config, const struct why *why)
+static int load_key(struct rimf_heap *heap, const char *section, const struct ini_item *item, struct config *config,
+                    const struct why *why)
 {
     const struct config_entry *old = NULL;
-    char *text = arena_alloc(arena, item->value.length + 1);
+    char *raw = rimf_heap_copy_part(heap, item->value.at, item->value.length);
+    char *text = rimf_heap_alloc(heap, item->value.length + 1);
     struct config_entry entry = {
         .section = section,
-        .key = arena_copy(arena, item->name.at, item->name.length),
-        .raw = item->value,
+        .key = rimf_heap_copy_part(heap, item->name.at, item->name.length),
+        .raw = {raw, item->value.length},
         .text = text,
-        .file = block->file,
+        .file = config->file,
         .line = item->line,
     };
 
-    if (!text || !entry.key)
+    if (!raw || !text || !entry.key)
         return refuse(why, ENOMEM, "there is no memory for the configuration");
     if (ini_text(item->value, text) < 0)
         entry.text = NULL;
-    switch (config_put(arena, config, &entry, 0, &old)) {
+    switch (config_put(heap, config, &entry, 0, &old)) {
     case 0:
         return 0;
     case -EEXIST:
-        return refuse_at(why, EINVAL, block->file, item->line,
+        return refuse_at(why, EINVAL, config->file, item->line,
                          "'%s' of [%s] is said twice, first in line %u", entry.key, section,
                          old->line);
     case -E2BIG:
-        return refuse_at(why, E2BIG, block->file, item->line,
+        return refuse_at(why, E2BIG, config->file, item->line,
                          "there are more than %u keys for one program", KEYS_MAX);
     default:
         return refuse(why, ENOMEM, "there is no memory for the configuration");
     }
 }
 
-int config_load(struct arena *arena, const struct config_block *block, struct config *config,
+int config_load(struct rimf_heap *heap, const char *text, size_t length, struct config *config,
                 const struct why *why)
 {
     const char *section = "app", *phrase;
     struct ini_item item;
     struct ini ini;
 
-    ini_begin(&ini, block->text, block->length, block->line);
+    ini_begin(&ini, text, length, config->line);
     for (;;) {
         if (ini_next(&ini, &item, &phrase)) /* the syntax was checked before */
-            return refuse_at(why, EINVAL, block->file, item.line, "%s", phrase);
+            return refuse_at(why, EINVAL, config->file, item.line, "%s", phrase);
         if (item.kind == INI_END)
             return 0;
         if (item.kind == INI_SECTION) {
-            section = arena_copy(arena, item.name.at, item.name.length);
+            section = rimf_heap_copy_part(heap, item.name.at, item.name.length);
             if (!section)
                 return refuse(why, ENOMEM, "there is no memory for the configuration");
             continue;
         }
-        int error = load_key(arena, block, section, &item, config, why);
+        int error = load_key(heap, section, &item, config, why);
         if (error)
             return error;
     }

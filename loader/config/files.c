@@ -27,8 +27,8 @@
 
 struct reader {
     const struct pipeline_query *query;
-    struct arena *arena;
-    struct config_block *winner;
+    struct rimf_heap *heap;
+    struct config *config;
     const struct why *why;
 };
 
@@ -145,14 +145,13 @@ static long read_until(const struct rimf_sys *sys, int fd, char *to, size_t size
 
 static int scan(const struct reader *r, const struct file *f, const struct config_text *text)
 {
-    return f->named ? config_scan(r->query, r->arena, text, r->winner, r->why)
-                    : config_scan_made(r->query, r->arena, text, r->winner, r->why);
+    return f->named ? config_scan(r->query, r->heap, text, r->config, r->why)
+                    : config_scan_made(r->query, r->heap, text, r->config, r->why);
 }
 
 static int read_large(const struct reader *r, const struct file *f, const char *first)
 {
-    struct arena pages = {.sys = r->query->sys};
-    char *text = arena_alloc(&pages, FILE_MAX + 1);
+    char *text = rimf_heap_alloc(r->heap, FILE_MAX + 1);
     long n;
     int error;
 
@@ -165,8 +164,8 @@ static int read_large(const struct reader *r, const struct file *f, const char *
     else if ((size_t)n > FILE_MAX)
         error = refuse_at(r->why, EFBIG, f->path, 0, "the file is larger than 1 MiB");
     else
-        error = scan(r, f, &(struct config_text){f->path, text, (size_t)n, 0});
-    arena_free(&pages);
+        error = scan(r, f, &(struct config_text){f->path, text, (size_t)n});
+    rimf_heap_release(r->heap, text);
     return error;
 }
 
@@ -181,29 +180,29 @@ static __attribute__((noinline)) int read_text(const struct reader *r, const str
         return 0;
     if (n == (long)SMALL)
         return read_large(r, f, text);
-    return scan(r, f, &(struct config_text){f->path, text, (size_t)n, 0});
+    return scan(r, f, &(struct config_text){f->path, text, (size_t)n});
 }
 
 /* ---- files -------------------------------------------------------------------------- */
 
 /* Ignores the file, as if it did not exist. */
-static int leave(const struct reader *r, const struct config_block *before)
+static int leave(const struct reader *r, const struct config *before)
 {
     rimf_log(r->query->log, MVLD_LOG_PASSES, "configuration: %s", r->why->text);
     r->why->text[0] = '\0';
-    *r->winner = *before;
+    *r->config = *before;
     return 0;
 }
 
 static int read_open(const struct reader *r, const struct file *f)
 {
-    const struct config_block before = *r->winner;
+    const struct config before = *r->config;
     int error = r->query->secure || f->named ? may_be_believed(r, f) : 0;
 
     if (!error)
         error = read_text(r, f);
     if (r->query->secure || f->named || error == -ENOMEM || error == -BY_KERNEL ||
-        (!error && r->winner->text == before.text))
+        (!error && r->config->match == before.match))
         return error;
     int refused = may_be_believed(r, f); /* errors in it do not matter then */
     if (!refused)
@@ -238,9 +237,9 @@ static int read_user(const struct reader *r, const struct config_environment *en
 }
 
 int config_each_file(const struct pipeline_query *query, const struct config_environment *env,
-                     struct arena *arena, struct config_block *winner, const struct why *why)
+                     struct rimf_heap *heap, struct config *config, const struct why *why)
 {
-    struct reader r = {query, arena, winner, why};
+    struct reader r = {query, heap, config, why};
     int error = read_file(&r, &(struct file){.path = MVLD_SYSCONF_DIR "/" CONFIG_MADE});
 
     if (error || query->secure)

@@ -130,26 +130,19 @@ static const char *next_mark(const char *p, const char *end)
     return p;
 }
 
-static int scan_file(const struct pipeline_query *query, struct arena *arena,
-                     struct config_text *text, struct ini_slice name, struct config_block *winner,
-                     const struct why *why)
+static int scan_file(const struct pipeline_query *query, struct rimf_heap *heap, struct ini_slice name,
+                     const char *text, size_t length, struct config *config, const struct why *why)
 {
-    struct arena_mark mark = arena_mark(arena);
-    const char *before = winner->text;
-    int error;
+    char *file = rimf_heap_copy_part(heap, name.at, name.length);
+    int error = file ? config_scan(query, heap, &(struct config_text){file, text, length}, config, why)
+                     : refuse(why, ENOMEM, "there is no memory for the configuration");
 
-    text->file = arena_copy(arena, name.at, name.length);
-    if (!text->file)
-        return refuse(why, ENOMEM, "there is no memory for the configuration");
-    error = config_scan(query, arena, text, winner, why);
-    if (winner->text == before)
-        arena_release(arena, mark);
+    rimf_heap_release(heap, file);
     return error;
 }
 
-int config_scan_made(const struct pipeline_query *query, struct arena *arena,
-                     const struct config_text *whole, struct config_block *winner,
-                     const struct why *why)
+int config_scan_made(const struct pipeline_query *query, struct rimf_heap *heap,
+                     const struct config_text *whole, struct config *config, const struct why *why)
 {
     const char *p = whole->text, *end = p + whole->length;
     int error = 0, made = begins(p, end, CONFIG_LIST);
@@ -162,9 +155,8 @@ int config_scan_made(const struct pipeline_query *query, struct arena *arena,
         p = next_mark(p, end);
         made = line < end;
         if (made)
-            error = scan_file(query, arena,
-                              &(struct config_text){NULL, line + 1, (size_t)(p - line - 1), whole->lasting},
-                              (struct ini_slice){name, (size_t)(line - name)}, winner, why);
+            error = scan_file(query, heap, (struct ini_slice){name, (size_t)(line - name)}, line + 1,
+                              (size_t)(p - line - 1), config, why);
     }
     if (!made)
         return refuse_at(why, EINVAL, whole->file, 0, "this was not made by `mvld config'");

@@ -168,7 +168,7 @@ static int check_keys(const struct mvld_pass *pass, const struct config *config,
     return 0;
 }
 
-int options_finish(struct arena *arena, const struct mvld_pass *pass, const char *pass_path,
+int options_finish(struct rimf_heap *heap, const struct mvld_pass *pass, const char *pass_path,
                    const struct config *config, struct mvld_setting **settings, size_t *n,
                    const struct why *why)
 {
@@ -178,7 +178,7 @@ int options_finish(struct arena *arena, const struct mvld_pass *pass, const char
     for (const struct mvld_option *o = pass->options; o && o->name; o++)
         room++;
     *n = 0;
-    *settings = arena_alloc(arena, room * sizeof(**settings));
+    *settings = rimf_heap_alloc(heap, room * sizeof(**settings));
     if (!*settings && !error)
         error = refuse(why, ENOMEM, "there is no memory for the options of '%s'", pass->name);
     for (const struct mvld_option *o = pass->options; o && o->name && !error; o++) {

@@ -10,7 +10,7 @@
 /* The settings of `pass`: every option in the order of declaration, with its default if it is not
  * set (text NULL without a default); the keys of a prefix option in the order of the file.  0, or
  * negative errno with a sentence that names file, line and pass. */
-int options_finish(struct arena *, const struct mvld_pass *, const char *pass_path,
+int options_finish(struct rimf_heap *, const struct mvld_pass *, const char *pass_path,
                    const struct config *, struct mvld_setting **settings, size_t *n,
                    const struct why *);
 

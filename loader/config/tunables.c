@@ -11,7 +11,7 @@
 #include <errno.h>
 
 /* Copies one item, up to the next colon, without its escapes. */
-static int take_item(struct arena *arena, const char **at, char **out, const struct why *why)
+static int take_item(struct rimf_heap *heap, const char **at, char **out, const struct why *why)
 {
     const char *p = *at;
     size_t length = 0, n = 0;
@@ -28,7 +28,7 @@ static int take_item(struct arena *arena, const char **at, char **out, const str
     if (length > INI_LINE_MAX)
         return refuse_at(why, EINVAL, CONFIG_TUNABLES, 0, "one item is longer than %u bytes",
                          INI_LINE_MAX);
-    char *to = arena_alloc(arena, length + 1);
+    char *to = rimf_heap_alloc(heap, length + 1);
     if (!to)
         return refuse(why, ENOMEM, "there is no memory for the configuration");
     for (size_t i = 0; i < length; i++) {
@@ -42,7 +42,7 @@ static int take_item(struct arena *arena, const char **at, char **out, const str
 }
 
 /* Splits "section.key=value" in place. */
-static int put_item(struct arena *arena, char *item, struct config *config, const struct why *why)
+static int put_item(struct rimf_heap *heap, char *item, struct config *config, const struct why *why)
 {
     char *dot = item, *equals;
 
@@ -66,17 +66,17 @@ static int put_item(struct arena *arena, char *item, struct config *config, cons
         if (rimf_streq(entry.key, "match"))
             return refuse_at(why, EINVAL, CONFIG_TUNABLES, 0,
                              "app.match cannot be set: the program is this one");
-        int error = config_check_app(arena, key, entry.raw, CONFIG_TUNABLES, 0, why);
+        int error = config_check_app(heap, key, entry.raw, CONFIG_TUNABLES, 0, why);
         if (error)
             return error;
     }
-    int error = config_put(arena, config, &entry, 1, NULL);
+    int error = config_put(heap, config, &entry, 1, NULL);
     if (error == -E2BIG)
         return refuse_at(why, E2BIG, CONFIG_TUNABLES, 0, "there are too many settings");
     return error ? refuse(why, ENOMEM, "there is no memory for the configuration") : 0;
 }
 
-int config_tunables(struct arena *arena, const char *tunables, struct config *config,
+int config_tunables(struct rimf_heap *heap, const char *tunables, struct config *config,
                     const struct why *why)
 {
     while (*tunables) {
@@ -85,9 +85,9 @@ int config_tunables(struct arena *arena, const char *tunables, struct config *co
             continue;
         }
         char *item = NULL;
-        int error = take_item(arena, &tunables, &item, why);
+        int error = take_item(heap, &tunables, &item, why);
         if (!error)
-            error = put_item(arena, item, config, why);
+            error = put_item(heap, item, config, why);
         if (error)
             return error;
     }

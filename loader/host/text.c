@@ -219,7 +219,7 @@ size_t text_questions(struct loader *l, const struct question *questions, size_t
     *put = 0;
     for (size_t i = 0; i < n && i < CPUID_SITES; i++) {
         const uintptr_t end =
-            l->cpuid->earlier || questions[i].again ? host_question_end(l->host, questions, i) : 0;
+            l->cpuid->record || questions[i].again ? host_question_end(l->host, questions, i) : 0;
         int made = end ? make_jump(l->host, patch + patches, l->host->bias + questions[i].at,
                                    (uintptr_t)loader_cpuid_stubs + CPUID_STUB_SIZE * i,
                                    TEXT_PATCHES + *put)

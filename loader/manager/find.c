@@ -22,7 +22,7 @@ static char *join(struct pipeline *p, const char *folder, size_t length, const c
                   const char *end)
 {
     size_t size = length + rimf_strlen(name) + rimf_strlen(end) + 2;
-    char *path = size <= PATH_SIZE ? arena_alloc(&p->arena, size) : NULL;
+    char *path = size <= PATH_SIZE ? rimf_heap_alloc(&p->heap, size) : NULL;
 
     if (path) {
         memcpy(path, folder, length);
@@ -47,12 +47,11 @@ static long open_file(const struct pipeline *p, const char *path, int flags)
 /* Whoever may write to the folder can replace the pass by another file of root's. */
 static int root_owns_folder(struct pipeline *p, const char *path)
 {
-    struct arena_mark mark = arena_mark(&p->arena);
-    char *folder = arena_copy(&p->arena, path, (size_t)(rimf_strrchr(path, '/') - path));
+    char *folder = rimf_heap_copy_part(&p->heap, path, (size_t)(rimf_strrchr(path, '/') - path));
     long fd = folder ? open_file(p, folder, O_PATH | O_DIRECTORY) : -ENOMEM;
     int good = !sys_failed(fd) && root_owns(p, fd);
 
-    arena_release(&p->arena, mark);
+    rimf_heap_release(&p->heap, folder);
     if (!sys_failed(fd))
         sys_close(p->sys, (int)fd);
     return good;
@@ -89,7 +88,6 @@ int pipeline_map_pass(struct pipeline *p, struct planned_pass *it, const struct 
 static int try_folder(struct pipeline *p, const char *folder, size_t length, const char *name,
                       struct planned_pass *out, const struct why *why)
 {
-    struct arena_mark mark = arena_mark(&p->arena);
     char *path = join(p, folder, length, name, ".so");
     int found;
 
@@ -101,7 +99,7 @@ static int try_folder(struct pipeline *p, const char *folder, size_t length, con
     *out = (struct planned_pass){.name = name, .path = path};
     found = pipeline_map_pass(p, out, why);
     if (!found)
-        arena_release(&p->arena, mark);
+        rimf_heap_release(&p->heap, path);
     return found;
 }
 
@@ -156,14 +154,13 @@ int pipeline_is_there(const struct pipeline *p, const char *path)
 static int library_in(struct pipeline *p, const char *folder, size_t length, const char *name,
                       const char **out)
 {
-    struct arena_mark mark = arena_mark(&p->arena);
     char *path = length && folder[0] == '/' ? join(p, folder, length, name, "") : NULL;
 
     if (path && pipeline_is_there(p, path)) {
         *out = path;
         return 1;
     }
-    arena_release(&p->arena, mark);
+    rimf_heap_release(&p->heap, path);
     return 0;
 }
 
@@ -214,13 +211,12 @@ int pipeline_find_library(struct pipeline *p, struct planned_pass *pass, const s
 static int look_in(struct pipeline *p, const char *folder, size_t length, const char *name,
                    struct planned_pass *out)
 {
-    struct arena_mark mark = arena_mark(&p->arena);
     char *path = folder[0] == '/' ? join(p, folder, length, name, ".so") : NULL;
     struct stat st;
     long error = path ? SYS6(p->sys, SYS_newfstatat, AT_FDCWD, path, &st, 0, 0, 0) : -EINVAL;
 
     if (error)
-        arena_release(&p->arena, mark);
+        rimf_heap_release(&p->heap, path);
     if (error == -ENOENT || error == -ENOTDIR)
         return 0;
     if (error || !S_ISREG(st.st_mode))

@@ -11,12 +11,6 @@
  *                 settings; its facts about them are used
  *     MAPPED      as without snapshots: none was applied, or an object of dlopen is not in it
  *
- *     LOOKED_AT   where their files are, and which
- *     KNOWN       there is a snapshot, so they were found good when it was made of the same
- *                 files and settings; what it says of them is taken
- *     MAPPED      as without snapshots: it was not applied, or something comes by dlopen that
- *                 is not in it
- *
  * If a pass cannot be mapped when an object comes, the object is not changed, and the next one tries again.
  * If anything is unusual, more than MANIFEST_PASSES_MAX are wanted, or the plan is to be printed, passes
  * are mapped at once.
@@ -35,7 +29,7 @@ int pipeline_look(struct pipeline *p, const struct pipeline_query *q)
     if (!q->late || p->secure || p->musl || rimf_log_enabled(&p->log, MVLD_LOG_PASSES))
         return 0;
     while (ini_list_next(&list, &element)) {
-        char *name = arena_copy(&p->arena, element.at, element.length);
+        char *name = rimf_heap_copy_part(&p->heap, element.at, element.length);
 
         if (!name || n == MANIFEST_PASSES_MAX || !pipeline_look_for(p, name, &p->passes[n]))
             return 0;
@@ -64,7 +58,7 @@ static int know(struct pipeline *p, struct planned_pass *it, const struct manife
     it->library = NULL;
     if (!*library)
         return 1;
-    it->library = arena_copy(&p->arena, library, rimf_strlen(library));
+    it->library = rimf_heap_copy(&p->heap, library);
     return it->library && *library == '/' && pipeline_is_there(p, library);
 }
 
@@ -105,7 +99,7 @@ static int map_one(struct pipeline *p, struct planned_pass *it, const struct why
         return mapped;
     if (!mapped || !file_id_same(&before, &it->identity))
         return refuse_at(why, ESTALE, it->path, 0, "the pass is not the one of the start");
-    return options_finish(&p->arena, it->pass, it->path, &p->config, &it->settings,
+    return options_finish(&p->heap, it->pass, it->path, &p->config, &it->settings,
                           &it->n_settings, why);
 }
 

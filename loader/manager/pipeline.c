@@ -44,7 +44,7 @@ static int map_passes(struct pipeline *p, const struct why *why)
     struct ini_slice list = p->order->raw, element;
 
     while (ini_list_next(&list, &element)) {
-        char *name = arena_copy(&p->arena, element.at, element.length);
+        char *name = rimf_heap_copy_part(&p->heap, element.at, element.length);
         if (!name)
             return no_memory(why);
         /* Checked before the same object is mapped twice. */
@@ -64,7 +64,7 @@ static int map_passes(struct pipeline *p, const struct why *why)
 /* Checks its options; and finds its library, or that it is idle, which is all that a snapshot needs of it. */
 static int finish(struct pipeline *p, struct planned_pass *it, const struct why *why)
 {
-    int error = options_finish(&p->arena, it->pass, it->path, &p->config, &it->settings,
+    int error = options_finish(&p->heap, it->pass, it->path, &p->config, &it->settings,
                                &it->n_settings, why);
 
     if (error)
@@ -148,13 +148,13 @@ static void log_line(void *cookie, const char *text)
     rimf_log(&p->log, MVLD_LOG_PASSES, "%s", text);
 }
 
-static struct pipeline *new_pipeline(const struct pipeline_query *q, struct arena *arena)
+static struct pipeline *new_pipeline(const struct pipeline_query *q, struct rimf_heap *heap)
 {
     const char *program = pipeline_program(q);
 
     if (!program)
         program = q->name ? q->name : "";
-    struct pipeline *p = arena_alloc(arena, sizeof(*p));
+    struct pipeline *p = rimf_heap_alloc(heap, sizeof(*p));
 
     if (!p)
         return NULL;
@@ -162,7 +162,7 @@ static struct pipeline *new_pipeline(const struct pipeline_query *q, struct aren
     p->log = q->log ? *q->log : (struct rimf_log){.sys = q->sys, .fd = -1};
     p->secure = q->secure;
     p->musl = q->musl;
-    p->program = arena_copy(arena, program, rimf_strlen(program));
+    p->program = rimf_heap_copy(heap, program);
     return p->program ? p : NULL;
 }
 
@@ -177,7 +177,7 @@ static int map_all(struct pipeline *p, const struct why *why)
 }
 
 /* Returns 1: there is a pipeline.  0: none is configured. */
-static int plan(const struct pipeline_query *q, struct arena *arena, struct pipeline **out,
+static int plan(const struct pipeline_query *q, struct rimf_heap *heap, struct pipeline **out,
                 const struct why *why)
 {
     struct config_environment env;
@@ -185,7 +185,7 @@ static int plan(const struct pipeline_query *q, struct arena *arena, struct pipe
     struct pipeline *p;
 
     config_environment(q, &env);
-    int found = config_read(q, &env, arena, &config, why);
+    int found = config_read(q, &env, heap, &config, why);
     if (found <= 0)
         return found;
     const struct config_entry *order = config_find(&config, "app", "passes");
@@ -193,19 +193,18 @@ static int plan(const struct pipeline_query *q, struct arena *arena, struct pipe
         return 0;
     if (q->is_meant)
         q->is_meant(q->cookie);
-    p = new_pipeline(q, arena);
+    p = new_pipeline(q, heap);
     if (!p)
         return no_memory(why);
     *out = p;
+    p->heap = *heap; /* the plan owns its memory from here on */
     p->config = config;
     p->order = order;
-    p->passes = arena_alloc(arena, count_names(order->raw) * sizeof(*p->passes));
+    p->passes = rimf_heap_alloc(&p->heap, count_names(order->raw) * sizeof(*p->passes));
     if (!p->passes)
         return no_memory(why);
-    p->arena = *arena; /* the plan owns its memory from here on */
     p->pass_path = env.pass_path;
     int error = pipeline_look(p, q) ? 0 : map_all(p, why);
-    *arena = p->arena;
     return error ? error : 1;
 }
 
@@ -244,12 +243,15 @@ int pipeline_plan(const struct pipeline_query *q, struct pipeline **out, char *t
 {
     char own[512];
     struct why why = text && size ? (struct why){text, size} : (struct why){own, sizeof(own)};
-    struct arena arena = {.sys = q->sys, .lent = q->memory, .lent_size = q->memory_size};
+    struct rimf_heap heap;
     struct pipeline *p = NULL;
 
     *out = NULL;
     why.text[0] = 0;
-    int planned = plan(q, &arena, &p, &why);
+    rimf_heap_init(&heap, q->sys);
+    rimf_heap_seed(&heap, q->memory, q->memory_size);
+    rimf_heap_set_alone(&heap, 1); /* events come one at a time */
+    int planned = plan(q, &heap, &p, &why);
     if (planned > 0) {
         note_unused(p);
         if (rimf_log_enabled(&p->log, MVLD_LOG_PASSES))
@@ -261,9 +263,9 @@ int pipeline_plan(const struct pipeline_query *q, struct pipeline **out, char *t
             pipeline_free(p);
         return 0;
     }
-    if (p)
-        unmap(p);
-    arena_free(&arena);
+    pipeline_free(p);
+    if (!p)
+        rimf_heap_destroy(&heap);
     if (planned < 0)
         say_untransformed(q->log, &why);
     else if (rimf_log_enabled(q->log, MVLD_LOG_PASSES))
@@ -277,8 +279,7 @@ void pipeline_free(struct pipeline *p)
     if (!p)
         return;
     unmap(p);
-    struct arena arena = p->arena; /* it contains *p */
-    arena_free(&arena);
+    rimf_heap_destroy(&p->heap);
 }
 
 /* The i-th pass with a library. */

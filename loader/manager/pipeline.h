@@ -70,7 +70,7 @@ size_t pipeline_count(const struct pipeline *);
 void pipeline_makers(const struct pipeline *, size_t n, struct rimf_start *);
 /* Prints the plan as INI text, one line for each call (without its newline): which file and line matched
  * and why, each pass with its options.  It can be parsed again. */
-void pipeline_print(const struct pipeline *, void (*line)(void *cookie, const char *text),
+void pipeline_print(struct pipeline *, void (*line)(void *cookie, const char *text),
                     void *cookie);
 /* Unmaps the passes and frees the plan; only if none of them ran. */
 void pipeline_free(struct pipeline *);

@@ -100,10 +100,9 @@ static void print_pass(const struct printer *to, const struct planned_pass *it)
     }
 }
 
-void pipeline_print(const struct pipeline *p, void (*line)(void *, const char *), void *cookie)
+void pipeline_print(struct pipeline *p, void (*line)(void *, const char *), void *cookie)
 {
-    struct arena pages = {.sys = p->sys};
-    struct printer to = {p, line, cookie, arena_alloc(&pages, sizeof(struct room))};
+    struct printer to = {p, line, cookie, rimf_heap_alloc(&p->heap, sizeof(struct room))};
 
     if (!to.room) {
         line(cookie, "; there is no memory to print the pipeline");
@@ -112,5 +111,5 @@ void pipeline_print(const struct pipeline *p, void (*line)(void *, const char *)
     print_app(&to);
     for (size_t i = 0; i < p->n; i++)
         print_pass(&to, &p->passes[i]);
-    arena_free(&pages);
+    rimf_heap_release(&p->heap, to.room);
 }

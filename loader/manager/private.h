@@ -41,7 +41,7 @@ struct planned_pass {
 struct pipeline {
     const struct rimf_sys *sys;
     struct rimf_log log;
-    struct arena arena; /* all memory of the plan, with this struct */
+    struct rimf_heap heap; /* all memory of the plan, with this struct */
     struct config config;
     const struct config_entry *order; /* app.passes */
     char *program;                    /* the program; "" if unknown */

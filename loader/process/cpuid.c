@@ -13,13 +13,11 @@
  *   - of an earlier process, if its record (rimf/base/cpu.h) fits.  The answers to the queries that
  *     check this are reused, too.
  *
- * Everything else goes to the CPU.  A record is looked for beside the snapshot from which a program
- * starts; without a snapshot in root's cache, then in the user's.  Programs without a pipeline do
- * not look, because the host loader's calls do not suffice to check a file's owner.  The record is
- * not part of the snapshot, because it belongs to the machine: all programs share it, also those
- * without a snapshot, and a snapshot remains valid on another machine.  The price is opening a
- * file, 5 us.  A process that writes a snapshot also writes a record if none fits; one that may
- * write a snapshot, but starts from an existing one, renews a record that does not fit.
+ * Everything else goes to the CPU.  A record is looked for in root's cache, then in the user's.  Programs
+ * without a pipeline do not look, because the host loader's calls do not suffice to check a file's
+ * owner.  The record is not part of a snapshot, because it belongs to the machine: all programs share
+ * it, also those without a snapshot, and a snapshot remains valid on another machine.  The price is
+ * opening a file, 5 us.  A process that writes a snapshot also writes a record if none fits.
  */
 #include "loader/loader.h"
 
@@ -42,7 +40,7 @@ void loader_cpuid(struct loader *l, struct cpuid_call *call)
     struct cpu_answers *known = l->cpuid;
     struct cpu_answer asked = {.leaf = (uint32_t)call->rax, .subleaf = (uint32_t)call->rcx};
     const struct cpu_answer *answer =
-        cpu_answer_find(known->earlier, known->n_earlier, asked.leaf, asked.subleaf);
+        known->record ? cpu_answer_find(known->record->answers, known->record->n, asked.leaf, asked.subleaf) : NULL;
 
     if (!answer)
         answer = cpu_answer_find(known->first, known->n_first, asked.leaf, asked.subleaf);
@@ -58,42 +56,16 @@ void loader_cpuid(struct loader *l, struct cpuid_call *call)
     call->rdx = answer->edx;
 }
 
-/* ---- which CPU it is --------------------------------------------------------------------- */
-
-struct known {
-    struct cpu cpu; /* stays first */
-    const struct cpu_answers *answers;
-};
-
-static void ask_known(const struct cpu *cpu, struct cpu_answer *a)
-{
-    const struct cpu_answers *known = ((const struct known *)cpu)->answers;
-    const struct cpu_answer *found =
-        cpu_answer_find(known->earlier, known->n_earlier, a->leaf, a->subleaf);
-
-    if (found)
-        *a = *found;
-    else
-        cpu_at_hand.ask(&cpu_at_hand, a);
-}
-
 uint64_t cpuid_identity(const struct loader *l)
 {
-    const struct known known = {{ask_known, cpu_at_hand.xcr0}, l->cpuid};
-
-    return cpu_identity(&known.cpu);
+    return cpu_identity(&cpu_at_hand, l->cpuid->record);
 }
 
 /* ---- the record of an earlier process ---------------------------------------------------- */
 
-static size_t beside(const char *snapshot, char *to)
-{
-    return caches_beside(snapshot, CPU_FILE, to, FILE_MAX);
-}
-
-/* Reads the record; returns its size, or negative errno and *why. */
-static long read_record(const struct loader *l, const char *path, uint32_t user,
-                        struct cpu_record *record, const char **why)
+/* Reads the record if there is one; 0, or negative errno and *why. */
+static long read_record(const struct loader *l, const char *path, uint32_t user, struct cpu_record *record,
+                        const char **why)
 {
     struct stat st;
     long fd = cache_open(l->sys, AT_FDCWD, path, S_IFREG, user, &st, why), size;
@@ -102,125 +74,70 @@ static long read_record(const struct loader *l, const char *path, uint32_t user,
         return fd;
     size = sys_pread(l->sys, (int)fd, record, sizeof *record, 0);
     sys_close(l->sys, (int)fd);
-    if (size < 0 || size != st.st_size) {
-        *why = size < 0 ? "it cannot be read" : "it is damaged";
-        return size < 0 ? size : -EINVAL;
-    }
-    return cpu_record_check(record, (size_t)size, why) ? -EINVAL : size;
+    *why = "it cannot be read, or is damaged";
+    return size < 0 || size != st.st_size ? -EINVAL : cpu_record_check(record, (size_t)size, why);
 }
 
-/* Returns 1 if there is one, whether it fits or not. */
-static int take_record(struct loader *l, const char *path, uint32_t user)
+static void take_record(struct loader *l, const char *path, uint32_t user)
 {
-    struct cpu_answers *known = l->cpuid;
     struct cpu_record *record = rimf_heap_alloc(&l->heap, sizeof *record);
     const char *why = "out of memory";
-    long size = record ? read_record(l, path, user, record, &why) : -ENOMEM;
+    long error = record ? read_record(l, path, user, record, &why) : -ENOMEM;
 
-    if (size > 0)
-        why = "the CPU, or the hypervisor, is another one";
-    if (size > 0 && cpu_record_fits(record, &cpu_at_hand)) {
-        known->earlier = record->answers;
-        known->n_earlier = record->n;
+    if (!error && cpu_record_fits(record, &cpu_at_hand)) {
+        l->cpuid->record = record;
         rimf_log(&l->log, MVLD_LOG_FILES, "cpuid: %s: %u answers", path, record->n);
-        return 1;
+        return;
     }
     rimf_heap_release(&l->heap, record);
-    if (size != -ENOENT)
-        rimf_log(&l->log, MVLD_LOG_FILES, "cpuid: %s: not used: %s", path, why);
-    return size != -ENOENT;
-}
-
-static int take_users(struct loader *l)
-{
-    char path[FILE_MAX];
-
-    return caches_folder(l, CPU_FILE, path, sizeof path) && take_record(l, path, caches_user(l));
-}
-
-static int take_beside(struct loader *l, const char *snapshot)
-{
-    char path[FILE_MAX];
-    int there = beside(snapshot, path) && take_record(l, path, l->cpuid->user);
-
-    l->cpuid->outdated = there && !l->cpuid->earlier;
-    return there;
+    if (error != -ENOENT)
+        rimf_log(&l->log, MVLD_LOG_FILES, "cpuid: %s: not used: %s", path,
+                 error ? why : "the CPU, or the hypervisor, is another one");
 }
 
 void cpuid_find(struct loader *l)
 {
-    const char *snapshot = l->cpuid->snapshot;
+    char path[FILE_MAX];
 
-    if (!l->pipeline || (snapshot && take_beside(l, snapshot)))
-        return;
-    if ((snapshot && !l->cpuid->is_users) || take_record(l, CPU_SYSTEM_FILE, 0))
-        return;
-    if (!snapshot)
-        take_users(l);
+    if (l->pipeline)
+        take_record(l, CPU_SYSTEM_FILE, 0);
+    if (l->pipeline && !l->cpuid->record && caches_folder(l, CPU_FILE, path, sizeof path))
+        take_record(l, path, caches_user(l));
 }
 
-/* Written under another name and renamed, like every file of a cache, by the holder of its lock. */
-static int write_record(const struct loader *l, const char *path, const struct cpu_record *record,
-                        size_t size)
+/* Like every file of a cache it is written under another name and renamed, by the holder of its lock. */
+static long write_record(const struct rimf_sys *sys, const char *path, const struct cpu_record *record, size_t size)
 {
-    char new[FILE_MAX + 16];
-    long fd, error;
+    char new[FILE_MAX + sizeof CACHE_UNFINISHED];
+    long error;
 
     rimf_format(new, sizeof new, "%s" CACHE_UNFINISHED, path);
-    SYS3(l->sys, SYS_unlinkat, AT_FDCWD, new, 0); /* the rest of a killed one */
-    fd = sys_openat(l->sys, new, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
-    if (sys_failed(fd))
-        return (int)fd;
-    error = sys_write(l->sys, (int)fd, record, size);
-    error = error == (long)size ? SYS3(l->sys, SYS_fsync, fd, 0, 0) : error < 0 ? error : -ENOSPC;
-    sys_close(l->sys, (int)fd);
+    SYS3(sys, SYS_unlinkat, AT_FDCWD, new, 0); /* the rest of a killed one */
+    error = cache_write(sys, AT_FDCWD, new, record, size);
     if (!error)
-        error = SYS6(l->sys, SYS_renameat2, AT_FDCWD, new, AT_FDCWD, path, 0, 0);
+        error = SYS6(sys, SYS_renameat2, AT_FDCWD, new, AT_FDCWD, path, 0, 0);
     if (error)
-        SYS3(l->sys, SYS_unlinkat, AT_FDCWD, new, 0);
-    return (int)error;
+        SYS3(sys, SYS_unlinkat, AT_FDCWD, new, 0);
+    return error;
 }
 
-void cpuid_keep(struct loader *l, const char *snapshot, uint32_t user)
+void cpuid_keep(struct loader *l, const char *snapshot)
 {
-    struct cpu_record *record = rimf_heap_alloc(&l->heap, sizeof *record);
-    char path[FILE_MAX];
-    const char *why = "out of memory";
-    size_t size;
-    int error;
-
-    if (!beside(snapshot, path) ||
-        (record && read_record(l, path, user, record, &why) > 0 &&
-         cpu_record_fits(record, &cpu_at_hand))) {
-        rimf_heap_release(&l->heap, record);
-        return;
-    }
-    size = record ? cpu_record(record, &cpu_at_hand, &why) : 0;
-    error = !size                             ? 0
-            : sys_file_may_reach(l->sys, size) ? write_record(l, path, record, size)
-                                               : -EFBIG;
-    rimf_heap_release(&l->heap, record);
-    if (error)
-        rimf_log(&l->log, MVLD_LOG_FILES, "cpuid: %s cannot be written (error %d)", path, -error);
-    else if (!size)
-        rimf_log(&l->log, MVLD_LOG_FILES, "cpuid: nothing is kept: %s", why);
-    else
-        rimf_log(&l->log, MVLD_LOG_FILES, "cpuid: %s: written, %zu bytes", path, size);
-}
-
-/* To avoid a futile attempt at each start, tries once a minute, as for snapshots. */
-void cpuid_renew(struct loader *l, const char *snapshot, uint32_t user)
-{
+    struct cpu_record *record = NULL;
     char path[FILE_MAX];
     const char *why;
-    long lock;
+    size_t size;
+    long error;
 
-    if (!l->cpuid->outdated || l->filtered->on || !beside(snapshot, path) || caches_young(l, path))
+    if (!l->cpuid->record && caches_beside(snapshot, CPU_FILE, path, sizeof path))
+        record = rimf_heap_alloc(&l->heap, sizeof *record);
+    if (!record)
         return;
-    lock = caches_lock(l, snapshot, user, 0, &why);
-    if (sys_failed(lock))
-        return;
-    if (!SYS6(l->sys, SYS_utimensat, AT_FDCWD, path, NULL, AT_SYMLINK_NOFOLLOW, 0, 0))
-        cpuid_keep(l, snapshot, user);
-    sys_close(l->sys, (int)lock);
+    size = cpu_record(record, &cpu_at_hand, &why);
+    error = size ? write_record(l->sys, path, record, size) : 0;
+    rimf_heap_release(&l->heap, record);
+    if (error)
+        rimf_log(&l->log, MVLD_LOG_FILES, "cpuid: %s cannot be written (error %ld)", path, -error);
+    else
+        rimf_log(&l->log, MVLD_LOG_FILES, "cpuid: %s: %s", path, size ? "written" : why);
 }

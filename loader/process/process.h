@@ -67,15 +67,9 @@ void filtered_leave(struct loader *);
 /* ---- cpuid.c ----------------------------------------------------------------------------- */
 
 struct cpu_answers {
-    const char *snapshot; /* for cpuid_find: the folder of this process's snapshot, or NULL; */
-    uint32_t user;        /* the owner of its files; */
-    int is_users;         /* 1: it is in the user's cache */
-    const struct cpu_answer *earlier; /* of a record that fits, with the answers that checked this;
-                                       * or NULL */
-    size_t n_earlier;
+    const struct cpu_record *record; /* of an earlier process; NULL: none fits */
     struct cpu_answer first[6]; /* of this process, which are queried repeatedly */
     size_t n_first;
-    int outdated; /* the record beside the snapshot does not fit */
 };
 
 struct cpuid_call { /* registers, as host/entry.S pushes them */
@@ -85,12 +79,9 @@ struct cpuid_call { /* registers, as host/entry.S pushes them */
 void loader_cpuid(struct loader *, struct cpuid_call *) RIMF_HIDDEN;
 /* Called before the host loader's text is written: reads the record of an earlier process. */
 void cpuid_find(struct loader *);
-/* cpu_identity, without queries that a fitting record has answered. */
 uint64_t cpuid_identity(const struct loader *);
-/* Writes a record for later processes, beside the snapshot that was just written to that folder. */
-void cpuid_keep(struct loader *, const char *snapshot, uint32_t user);
-/* The same beside the snapshot of this process, if the record there does not fit. */
-void cpuid_renew(struct loader *, const char *snapshot, uint32_t user);
+/* If no record fits, writes one beside the snapshot that was just written to that folder. */
+void cpuid_keep(struct loader *, const char *snapshot);
 
 /* ---- caches.c ---------------------------------------------------------------------------- */
 

@@ -200,9 +200,6 @@ static void hook(struct loader *l)
         .mmap_musl = (uintptr_t)loader_mmap_musl,
     };
 
-    l->cpuid->snapshot = l->snapshot->folder;
-    l->cpuid->user = l->snapshot->file.user;
-    l->cpuid->is_users = l->snapshot->is_users;
     l->hooked = host_hook(l, &entries) == 0;
     mapstage_require(l, l->hooked ? l->mmap_return[0] : 0);
     if (l->hooked)

@@ -112,7 +112,7 @@ static int write_snapshot(struct loader *l, struct store_plan *plan, char *said,
         say_in_the_way(said, size, place->folder, error, why);
     } else {
         rimf_format(said, size, "%s", place->folder);
-        cpuid_keep(l, place->folder, place->user);
+        cpuid_keep(l, place->folder);
         if (plan->learns)
             later_start(l, place->folder, place->user, plan->passes, 1);
     }

@@ -224,8 +224,6 @@ static void apply_found(struct loader *l, const struct store_plan *plan)
         name_moved(l);
         rimf_log(&l->log, MVLD_LOG_FILES, "snapshot %s: applied, the code of %ld segments",
                  l->snapshot->folder, texts);
-        if (plan->build | plan->outdated)
-            cpuid_renew(l, l->snapshot->folder, file->user);
         later_start(l, l->snapshot->folder, file->user, plan->passes, plan->learns);
     }
     store_forget(l);

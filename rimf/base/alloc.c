@@ -235,10 +235,14 @@ void rimf_heap_release(struct rimf_heap *heap, void *payload)
 
 char *rimf_heap_copy(struct rimf_heap *heap, const char *text)
 {
-    size_t size = rimf_strlen(text) + 1;
-    char *copy = rimf_heap_alloc(heap, size);
+    return rimf_heap_copy_part(heap, text, rimf_strlen(text));
+}
 
-    return copy ? memcpy(copy, text, size) : NULL;
+char *rimf_heap_copy_part(struct rimf_heap *heap, const char *text, size_t length)
+{
+    char *copy = rimf_heap_alloc(heap, length + 1);
+
+    return copy ? memcpy(copy, text, length) : NULL;
 }
 
 void *rimf_heap_grow(struct rimf_heap *heap, void *array, size_t *room, size_t size, size_t first)

@@ -42,8 +42,9 @@ void rimf_heap_set_alone(struct rimf_heap *, int alone);
 /* Unmaps all pages; all blocks become invalid. */
 void rimf_heap_destroy(struct rimf_heap *);
 void *rimf_heap_alloc(struct rimf_heap *, size_t size); /* NULL: no memory */
-/* A copy of the text, or NULL: no memory. */
+/* A copy of the text, or of its first `length` bytes with an end; or NULL: no memory. */
 char *rimf_heap_copy(struct rimf_heap *, const char *text);
+char *rimf_heap_copy_part(struct rimf_heap *, const char *text, size_t length);
 /* Releasing NULL, or a pointer that is no live block of a heap, does nothing. */
 void rimf_heap_release(struct rimf_heap *, void *);
 /* Doubles an array of *room elements of `size` bytes, or allocates `first` elements if it is NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/base/cache.c: which files of a cache are trusted; cache.h has the rules.
+ * rimf/base/cache.c: which files of a cache are trusted, and how they are written; cache.h has the rules.
  */
 #include "rimf/base/cache.h"
 
@@ -139,6 +139,45 @@ long cache_lock(const struct rimf_sys *sys, int at, const char *path, uint32_t u
     if (failed)
         sys_close(sys, (int)fd);
     return failed ? failed : fd;
+}
+
+int cache_write_part(const struct rimf_sys *sys, int fd, const void *from, size_t size, uint64_t at)
+{
+    const char *bytes = from;
+
+    if (!sys_file_may_reach(sys, at + size))
+        return -EFBIG;
+    while (size) {
+        long n = sys_pwrite(sys, fd, bytes, size, at);
+
+        if (n == -EINTR)
+            continue;
+        if (n <= 0)
+            return n ? (int)n : -EIO;
+        bytes += n;
+        size -= (size_t)n;
+        at += (uint64_t)n;
+    }
+    return 0;
+}
+
+long cache_create(const struct rimf_sys *sys, int folder, const char *name)
+{
+    return SYS6(sys, SYS_openat, folder, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644, 0, 0);
+}
+
+int cache_write(const struct rimf_sys *sys, int folder, const char *name, const void *bytes, size_t size)
+{
+    long fd = cache_create(sys, folder, name);
+    int error;
+
+    if (sys_failed(fd))
+        return (int)fd;
+    error = cache_write_part(sys, (int)fd, bytes, size, 0);
+    if (!error)
+        error = (int)SYS3(sys, SYS_fsync, fd, 0, 0);
+    sys_close(sys, (int)fd);
+    return error;
 }
 
 struct entry { /* struct linux_dirent64 */

@@ -51,6 +51,11 @@ int cache_map(const struct rimf_sys *, int at, const char *path, uint32_t user, 
 #define CACHE_LOCK "lock"
 #define CACHE_UNFINISHED ".new"
 long cache_lock(const struct rimf_sys *, int at, const char *path, uint32_t user, int wait, const char **why);
+/* Creates a file, relative to the folder `at`; its descriptor, or negative errno. */
+long cache_create(const struct rimf_sys *, int at, const char *path);
+/* Writes these bytes to the open file.  The next: a new file, synced.  0, or negative errno. */
+int cache_write_part(const struct rimf_sys *, int fd, const void *from, size_t size, uint64_t offset);
+int cache_write(const struct rimf_sys *, int at, const char *path, const void *bytes, size_t size);
 /* Removes the files of the open folder for which `goes` is true. */
 void cache_sweep(const struct rimf_sys *, int folder, int (*goes)(const void *cookie, const char *name),
                  const void *cookie);

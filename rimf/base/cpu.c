@@ -206,7 +206,7 @@ int cpu_record_fits(struct cpu_record *r, const struct cpu *cpu)
            !(r->answers[BASIS_7].edx & HYBRID);
 }
 
-uint64_t cpu_identity(const struct cpu *cpu)
+uint64_t cpu_identity(const struct cpu *cpu, const struct cpu_record *known)
 {
     struct {
         struct cpu_answer basis[CPU_BASIS];
@@ -214,8 +214,8 @@ uint64_t cpu_identity(const struct cpu *cpu)
     } is;
 
     for (size_t i = 0; i < CPU_BASIS; i++)
-        is.basis[i] = ask(cpu, basis_of[i].leaf, basis_of[i].subleaf);
+        is.basis[i] = known ? known->answers[i] : ask(cpu, basis_of[i].leaf, basis_of[i].subleaf);
     is.basis[BASIS_1].ebx &= ~CPU_NUMBER;
-    is.xcr0 = xcr0_of(cpu, &is.basis[BASIS_1]);
+    is.xcr0 = known ? known->xcr0 : xcr0_of(cpu, &is.basis[BASIS_1]);
     return is.basis[BASIS_7].edx & HYBRID ? 0 : rimf_hash(&is, sizeof is);
 }

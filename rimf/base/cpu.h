@@ -67,9 +67,9 @@ int cpu_record_fits(struct cpu_record *, const struct cpu *);
 
 /* A number that identifies the basis: if another process gets the same number, resolvers of IFUNCs
  * see no difference between its CPU and this one.  Leaves 7.1 and 0x80000001 are not queried: their
- * features come with the model, unless a hypervisor hides some.  0: there is none, because CPUs are
- * of different kinds. */
-uint64_t cpu_identity(const struct cpu *);
+ * features come with the model, unless a hypervisor hides some.  A record that fits (or NULL) spares the
+ * queries.  0: there is no number, because CPUs are of different kinds. */
+uint64_t cpu_identity(const struct cpu *, const struct cpu_record *);
 
 /* The answer to that query among `n`, or NULL.  Subleaves are compared for leaves that have some. */
 const struct cpu_answer *cpu_answer_find(const struct cpu_answer *, size_t n, uint32_t leaf,

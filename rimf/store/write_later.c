@@ -10,7 +10,6 @@
 #include "rimf/store/writer.h"
 
 #include "rimf/base/base.h"
-#include "rimf/base/cache.h"
 #include "rimf/moved/moved.h"
 
 #include <errno.h> /* numbers only */
@@ -197,7 +196,7 @@ static int make_room(struct learning *l)
 static int write_file(struct writer *w)
 {
     const struct rimf_sys *sys = w->image->sys;
-    int error = write_whole(sys, w->folder, NEW_FILE, w->header, writer_close(w));
+    int error = cache_write(sys, w->folder, NEW_FILE, w->header, writer_close(w));
 
     if (!error)
         error = (int)SYS6(sys, SYS_renameat, w->folder, NEW_FILE, w->folder, MANIFEST_LATER, 0, 0);

@@ -118,7 +118,7 @@ static int write_pieces(struct writer *w, const struct mvld_object *object, int 
         const void *pages = (const void *)(object->bias + piece->linked);
 
         hashes[i] = rimf_hash(pages, piece->size);
-        error = write_bytes(sys, fd, pages, piece->size, piece->offset);
+        error = cache_write_part(sys, fd, pages, piece->size, piece->offset);
     }
     w->region->hash = rimf_hash(hashes, sizeof hashes);
     return error;
@@ -131,7 +131,7 @@ static int write_names(struct mvld_image *image, const struct symfile *names, in
     int error = bytes ? symfile_write(image, names, bytes) : -ENOMEM;
 
     if (!error)
-        error = write_bytes(image->sys, fd, bytes, size, 0);
+        error = cache_write_part(image->sys, fd, bytes, size, 0);
     rimf_heap_release(&image->heap, bytes);
     return error;
 }

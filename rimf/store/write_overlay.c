@@ -24,7 +24,7 @@ static int write_original(const struct rimf_sys *sys, int fd, const char *origin
     if (end <= at)
         return 0;
     *written = end;
-    return write_bytes(sys, fd, original + at, end - at, at);
+    return cache_write_part(sys, fd, original + at, end - at, at);
 }
 
 /* Writes the original, with the present executable segments, which are also added to the table. */
@@ -55,7 +55,7 @@ static int write_parts(struct writer *w, const struct rimf_object *object, uint3
         error = write_original(sys, fd, original, &written, text.offset);
         end = text.size < whole - text.offset ? text.offset + text.size : whole;
         if (!error)
-            error = write_bytes(sys, fd, pages, end - text.offset, text.offset);
+            error = cache_write_part(sys, fd, pages, end - text.offset, text.offset);
         written = end > written ? end : written; /* files may have segments in any order */
         w->texts[w->header->n_texts++] = text;
     }
@@ -103,7 +103,7 @@ int write_overlay(struct writer *w, const struct rimf_object *object, struct man
 
     if (sys_failed(from))
         return rimf_fail(w->image, (int)-from, "%s: it cannot be read (error %ld)", path, -from);
-    to = write_new(sys, w->folder, name);
+    to = cache_create(sys, w->folder, name);
     if (sys_failed(to)) {
         error = rimf_fail(w->image, (int)-to, "%s: its overlay cannot be made (error %ld)", path,
                           -to);

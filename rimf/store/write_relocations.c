@@ -209,7 +209,7 @@ static int write_pages(struct writer *w, uint32_t index, int fd, uint64_t *offse
     if (changed) {
         w->header->n_relocations++;
         out->hash = rimf_hash(pages, out->size);
-        error = write_bytes(w->image->sys, fd, pages, out->size, *offset);
+        error = cache_write_part(w->image->sys, fd, pages, out->size, *offset);
         *offset += out->size;
     }
     rimf_heap_release(&w->image->heap, pages);

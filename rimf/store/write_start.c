@@ -54,7 +54,7 @@ static int write_tables(struct writer *w)
     const struct rimf_sys *sys = w->image->sys;
     int moved = w->image->moved && w->image->moved->n, error;
     const char *name = moved ? MOVED_FILE : RELOCATIONS_FILE;
-    long fd = write_new(sys, w->folder, name);
+    long fd = cache_create(sys, w->folder, name);
     uint64_t end = 0;
 
     error = sys_failed(fd) ? (int)fd : moved ? write_moved(w, (int)fd, &end) : 0;
@@ -85,7 +85,7 @@ static int fill(struct writer *w)
         error = write_tables(w);
     if (!error)
         error = write_pointers(w);
-    if (!error && (error = write_whole(w->image->sys, w->folder, MANIFEST_FILE, w->header, writer_close(w))))
+    if (!error && (error = cache_write(w->image->sys, w->folder, MANIFEST_FILE, w->header, writer_close(w))))
         error = rimf_fail(w->image, -error, "the manifest cannot be written (error %d)", -error);
     return error;
 }
@@ -103,7 +103,7 @@ static void fill_header(struct writer *w, const struct rimf_start *s)
 
     h->made_by = s->made_by;
     h->layout_seed = s->layout_seed;
-    h->cpu = cpu_identity(&cpu_at_hand);
+    h->cpu = cpu_identity(&cpu_at_hand, NULL);
     for (size_t i = 0; i < s->n_makers; i++) {
         const struct rimf_maker *maker = &s->makers[i];
 

@@ -135,45 +135,6 @@ int writer_word(struct writer *w, uintptr_t address, uintptr_t value)
 
 /* ---- files -------------------------------------------------------------------------- */
 
-int write_bytes(const struct rimf_sys *sys, int fd, const void *from, size_t size, uint64_t at)
-{
-    const char *bytes = from;
-
-    if (!sys_file_may_reach(sys, at + size))
-        return -EFBIG;
-    while (size) {
-        long n = sys_pwrite(sys, fd, bytes, size, at);
-
-        if (n == -EINTR)
-            continue;
-        if (n <= 0)
-            return n ? (int)n : -EIO;
-        bytes += n;
-        size -= (size_t)n;
-        at += (uint64_t)n;
-    }
-    return 0;
-}
-
-long write_new(const struct rimf_sys *sys, int folder, const char *name)
-{
-    return SYS6(sys, SYS_openat, folder, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644, 0, 0);
-}
-
-int write_whole(const struct rimf_sys *sys, int folder, const char *name, const void *bytes, size_t size)
-{
-    long fd = write_new(sys, folder, name);
-    int error;
-
-    if (sys_failed(fd))
-        return (int)fd;
-    error = write_bytes(sys, (int)fd, bytes, size, 0);
-    if (!error)
-        error = (int)SYS3(sys, SYS_fsync, fd, 0, 0);
-    sys_close(sys, (int)fd);
-    return error;
-}
-
 const char *writer_unsettled(const struct mvld_image *image, struct rimf_object *object)
 {
     if (!object->file.settled)

@@ -5,6 +5,7 @@
 #ifndef RIMF_STORE_WRITER_H
 #define RIMF_STORE_WRITER_H
 
+#include "rimf/base/cache.h"
 #include "rimf/image/private.h"
 #include "rimf/store/store.h"
 
@@ -55,16 +56,11 @@ uint32_t writer_number(const struct writer *, const struct mvld_object *);
 /* Records that the word at `address` points to `value`.  0; -ENOTSUP: not possible. */
 int writer_word(struct writer *, uintptr_t address, uintptr_t value);
 
-int write_bytes(const struct rimf_sys *, int fd, const void *from, size_t size, uint64_t at);
-/* Writes a new file, synced. */
-int write_whole(const struct rimf_sys *, int folder, const char *name, const void *bytes, size_t size);
 /* Why the file of the object, which is identified, may change and keep its identity (file_id_unsettled), or
  * NULL: the result of the first query. */
 const char *writer_unsettled(const struct mvld_image *, struct rimf_object *);
 /* Syncs the file and gets its identity.  0, or negative errno. */
 int write_finish(const struct rimf_sys *, int fd, struct file_id *);
-/* Creates a file in the folder; descriptor, or negative errno. */
-long write_new(const struct rimf_sys *, int folder, const char *name);
 /* Returns 1 if code may be mapped from files of the open folder. */
 int write_may_run(const struct rimf_sys *, int folder);
 

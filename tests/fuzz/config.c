@@ -33,17 +33,14 @@ static void made(const struct pipeline_query *query, const char *data, size_t si
 {
     char sentence[128] = "";
     struct why why = {sentence, sizeof(sentence)};
-    struct arena arena = {0};
-    struct config_text text = {"FILE", data, size, size & 1};
-    struct config_block winner = {0};
+    struct rimf_heap heap = {0};
+    struct config_text text = {"FILE", data, size};
     struct config config = {0};
-    int error = config_scan_made(query, &arena, &text, &winner, &why);
+    int error = config_scan_made(query, &heap, &text, &config, &why);
 
-    if (!error && winner.text)
-        error = config_load(&arena, &winner, &config, &why);
     if (error && !*sentence)
         abort();
-    arena_free(&arena);
+    rimf_heap_destroy(&heap);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -53,14 +50,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                    .build_id_size = sizeof(id)};
     char sentence[128];
     struct why why = {sentence, sizeof(sentence)};
-    struct arena arena = {0};
-    struct config_text text = {"FILE", (const char *)data, size, size & 1};
-    struct config_block winner = {0};
+    struct rimf_heap heap = {0};
+    struct config_text text = {"FILE", (const char *)data, size};
     struct config config = {0};
-    int error = config_scan(&query, &arena, &text, &winner, &why);
+    int error = config_scan(&query, &heap, &text, &config, &why);
 
-    if (!error && winner.text)
-        error = config_load(&arena, &winner, &config, &why);
     if (error && !rimf_after(sentence, "FILE:"))
         abort();
     for (const struct config_entry *e = config.entries; e && !error; e = e->next) {
@@ -70,8 +64,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             reads_back(e->text);
     }
     if (!error)
-        settle(&arena, &config, &why);
-    arena_free(&arena);
+        settle(&heap, &config, &why);
+    rimf_heap_destroy(&heap);
     made(&query, (const char *)data, size);
     return 0;
 }

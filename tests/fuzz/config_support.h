@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * tests/fuzz/config_support.h: what the fuzzers of the configuration share: an
- * arena over malloc, so that the address sanitizer sees each block's end, and a
+ * heap over malloc, so that the address sanitizer sees each block's end, and a
  * pass with an option of each type.
  */
 #ifndef TESTS_FUZZ_CONFIG_SUPPORT_H
@@ -19,38 +19,38 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static void **blocks;
 static size_t n_blocks;
 
-void *arena_alloc(struct arena *a, size_t size)
+void *rimf_heap_alloc(struct rimf_heap *heap, size_t size)
 {
-    (void)a;
+    (void)heap;
     blocks = realloc(blocks, (n_blocks + 1) * sizeof(*blocks));
     return blocks[n_blocks++] = calloc(1, size ? size : 1);
 }
 
-char *arena_copy(struct arena *a, const char *text, size_t length)
+char *rimf_heap_copy_part(struct rimf_heap *heap, const char *text, size_t length)
 {
-    char *to = arena_alloc(a, length + 1);
-
-    memcpy(to, text, length);
-    return to;
+    return memcpy(rimf_heap_alloc(heap, length + 1), text, length);
 }
 
-void arena_free(struct arena *a)
+char *rimf_heap_copy(struct rimf_heap *heap, const char *text)
 {
-    (void)a;
+    return rimf_heap_copy_part(heap, text, strlen(text));
+}
+
+void rimf_heap_release(struct rimf_heap *heap, void *block)
+{
+    (void)heap;
+    for (size_t i = n_blocks; i-- > 0;)
+        if (blocks[i] == block) {
+            blocks[i] = blocks[--n_blocks];
+            free(block);
+            return;
+        }
+}
+
+void rimf_heap_destroy(struct rimf_heap *heap)
+{
+    (void)heap;
     while (n_blocks)
-        free(blocks[--n_blocks]);
-}
-
-struct arena_mark arena_mark(const struct arena *a)
-{
-    (void)a;
-    return (struct arena_mark){NULL, n_blocks};
-}
-
-void arena_release(struct arena *a, struct arena_mark mark)
-{
-    (void)a;
-    while (n_blocks > mark.used)
         free(blocks[--n_blocks]);
 }
 
@@ -67,13 +67,13 @@ static const struct mvld_option support_options[] = {
 static const struct mvld_pass support_pass = {.name = "p", .options = support_options};
 
 /* What a setting says must be within what the pass declares. */
-static void settle(struct arena *arena, const struct config *config, const struct why *why)
+static void settle(struct rimf_heap *heap, const struct config *config, const struct why *why)
 {
     struct mvld_setting *s;
     size_t n;
 
     why->text[0] = 0;
-    if (options_finish(arena, &support_pass, "p.so", config, &s, &n, why)) {
+    if (options_finish(heap, &support_pass, "p.so", config, &s, &n, why)) {
         if (!*why->text)
             abort();
         return;

@@ -79,10 +79,11 @@ static void list_element(struct config_made *m, struct ini_slice element)
 }
 
 /* Checks what the loader finds only when it uses a block: duplicate keys. */
-static int check_blocks(struct config_made *m, struct arena *arena, const char *path,
+static int check_blocks(struct config_made *m, struct rimf_heap *heap, const char *path,
                         const char *text, size_t length, const struct why *why)
 {
-    struct config_block block = {.file = path};
+    struct config config = {0};
+    const char *start = NULL;
     const char *phrase;
     struct ini_item item;
     struct ini ini;
@@ -99,13 +100,10 @@ static int check_blocks(struct config_made *m, struct arena *arena, const char *
                 list_element(m, element);
         if (item.kind == INI_KEY || (item.kind == INI_SECTION && !in_app))
             continue;
-        if (block.text) {
-            struct config config = {0};
-            block.length = (size_t)(item.start - block.text);
-            error = config_load(arena, &block, &config, why);
-        }
-        block.text = item.start;
-        block.line = item.line;
+        if (start)
+            error = config_load(heap, start, (size_t)(item.start - start), &config, why);
+        start = item.start;
+        config = (struct config){.file = path, .line = item.line};
         m->blocks += item.kind == INI_SECTION;
     } while (!error && item.kind != INI_END);
     return error;
@@ -113,16 +111,17 @@ static int check_blocks(struct config_made *m, struct arena *arena, const char *
 
 static int check_file(struct config_made *m, const char *path, const char *text, size_t length)
 {
-    struct arena arena = {.sys = &rimf_sys_kernel};
+    struct rimf_heap heap;
     struct why why = {m->why, sizeof m->why};
     struct pipeline_query query = {.sys = &rimf_sys_kernel, .secure = 1, .program = "/", .name = "/"};
-    struct config_text scanned = {path, text, length, 1};
-    struct config_block winner = {0};
-    int error = config_scan(&query, &arena, &scanned, &winner, &why);
+    struct config none;
+    int error;
 
+    rimf_heap_init(&heap, &rimf_sys_kernel);
+    error = config_scan(&query, &heap, &(struct config_text){path, text, length}, &none, &why);
     if (!error)
-        error = check_blocks(m, &arena, path, text, length, &why);
-    arena_free(&arena);
+        error = check_blocks(m, &heap, path, text, length, &why);
+    rimf_heap_destroy(&heap);
     return error ? -1 : 0;
 }
 

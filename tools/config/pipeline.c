@@ -112,7 +112,7 @@ static void print_unmatched(const struct program *p, const struct pipeline *plan
     paths_free(&objects);
 }
 
-static void print_text(const struct program *p, const struct pipeline *plan)
+static void print_text(const struct program *p, struct pipeline *plan)
 {
     print_way(p, plan != NULL);
     if (plan) {

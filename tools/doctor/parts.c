@@ -187,7 +187,7 @@ static void report_place(struct report *r, const char *name, int users)
 static void report_syntax(struct report *r)
 {
     struct rimf_log log = {.sys = &rimf_sys_kernel, .fd = -1};
-    struct arena arena = {.sys = &rimf_sys_kernel};
+    struct rimf_heap heap;
     struct config_environment environment;
     struct config config;
     char text[512];
@@ -195,13 +195,14 @@ static void report_syntax(struct report *r)
     struct pipeline_query query = {
         .sys = &rimf_sys_kernel, .log = &log, .envp = environ, .program = "/", .name = "/"};
 
+    rimf_heap_init(&heap, &rimf_sys_kernel);
     config_environment(&query, &environment);
-    if (config_read(&query, &environment, &arena, &config, &why) < 0)
+    if (config_read(&query, &environment, &heap, &config, &why) < 0)
         report_finding(r, "syntax", FINDING_PROBLEM,
                        "correct it: until then nothing is transformed", "%s", text);
     else
         report_finding(r, "syntax", FINDING_OK, NULL, "all files can be read");
-    arena_free(&arena);
+    rimf_heap_destroy(&heap);
 }
 
 void doctor_configuration(struct report *r)

@@ -137,7 +137,7 @@ static char *with_multiverse(const struct request *r, const struct program *p,
     static char why_text[512];
     struct rimf_log log = {.sys = &rimf_sys_kernel, .fd = -1};
     struct why why = {why_text, sizeof why_text};
-    struct arena arena = {.sys = &rimf_sys_kernel};
+    struct rimf_heap heap;
     struct config_environment environment;
     struct config config;
     char *list = NULL, *real;
@@ -146,8 +146,9 @@ static char *with_multiverse(const struct request *r, const struct program *p,
         return names_pass(r->passes, "multiverse") ? NULL : must_print("%s, multiverse", r->passes);
     real = realpath(p->path, NULL);
     struct pipeline_query query = query_of(p, &log, real);
+    rimf_heap_init(&heap, &rimf_sys_kernel);
     config_environment(&query, &environment);
-    int found = config_read(&query, &environment, &arena, &config, &why);
+    int found = config_read(&query, &environment, &heap, &config, &why);
     if (found < 0) {
         *wrong = why_text;
     } else {
@@ -157,7 +158,7 @@ static char *with_multiverse(const struct request *r, const struct program *p,
             list = must_print("%s%smultiverse", old, *old ? ", " : "");
         free(old);
     }
-    arena_free(&arena);
+    rimf_heap_destroy(&heap);
     free(real);
     return list;
 }

@@ -28,18 +28,22 @@ static const char *passes_of(const char *program, const char *name, int secure)
                                .build_id = id, .build_id_size = sizeof(id), .called = called};
     struct config_environment env;
     static _Alignas(16) char memory[10240]; /* as stage 0 does */
-    struct arena arena = {.sys = &w->sys, .lent = memory, .lent_size = sizeof(memory)};
+    struct rimf_heap heap;
     struct config config;
     struct why why = {why_text, sizeof(why_text)};
 
     why_text[0] = 0;
     w->calls = w->foreign = 0;
     config_environment(&q, &env);
-    int found = config_read(&q, &env, &arena, &config, &why);
+    memset(memory, 0, sizeof(memory));
+    rimf_heap_init(&heap, &w->sys);
+    rimf_heap_seed(&heap, memory, sizeof(memory));
+    rimf_heap_set_alone(&heap, 1);
+    int found = config_read(&q, &env, &heap, &config, &why);
     const struct config_entry *e = found > 0 ? config_find(&config, "app", "passes") : NULL;
     snprintf(result, sizeof(result), "%s",
              found < 0 ? why_text : e && e->text ? e->text : found ? "matched" : "");
-    arena_free(&arena);
+    rimf_heap_destroy(&heap);
     CHECK(w->maps == 0, "%ld bytes stay mapped", w->maps);
     return result;
 }

@@ -86,7 +86,7 @@ static struct rooms rooms;
 static size_t put(struct host host, int fits)
 {
     static struct text_patch patch[2 * CPUID_SITES];
-    static const struct cpu_answer none; /* a record without answers */
+    static const struct cpu_record none; /* without answers */
     struct kernel kernel = kernel_make(0);
     const char *how;
     size_t made, patches;
@@ -95,7 +95,7 @@ static size_t put(struct host host, int fits)
     loader_state = (struct loader){0};
     rooms_set(&loader_state, &rooms);
     *loader_state.host = host;
-    loader_state.cpuid->earlier = fits ? &none : NULL;
+    loader_state.cpuid->record = fits ? &none : NULL;
     patches = text_questions(&loader_state, questions, n_questions, patch, &made);
     CHECK(text_write(&kernel.sys, loader_state.host, patch, patches, &how) == 0);
     return made;
@@ -153,16 +153,16 @@ static void same_answers(const struct host *plain, const struct host *host)
 /* What is known is answered so, and everything else of the registers is as before the cpuid. */
 static void known_answers(const struct host *asking, const struct host *host)
 {
-    static struct cpu_answer known = {0, 0, 0xffffffff, 0xfffffffe, 0xfffffffd, 5};
+    static struct cpu_record record = {.n = 1, .answers = {{0, 0, 0xffffffff, 0xfffffffe, 0xfffffffd, 5}}};
+    struct cpu_answer *known = record.answers;
 
-    loader_state.cpuid->earlier = &known;
-    loader_state.cpuid->n_earlier = 1;
+    loader_state.cpuid->record = &record;
     for (size_t i = 0; i < n_questions; i++) {
         for (size_t v = 0; v < RIMF_COUNT(values); v++) {
             struct left *expected = ask(asking, i, values[v]);
 
-            known.leaf = (uint32_t)expected->registers.rax;
-            known.subleaf = (uint32_t)expected->registers.rcx;
+            known->leaf = (uint32_t)expected->registers.rax;
+            known->subleaf = (uint32_t)expected->registers.rcx;
             expected->registers.rax = 0xffffffff, expected->registers.rbx = 0xfffffffe;
             expected->registers.rcx = 0xfffffffd, expected->registers.rdx = 5;
             CHECK(is_same(expected, ask(host, i, values[v])), "question %zu, %x", i, values[v]);

@@ -150,10 +150,10 @@ static void is_of_another(void)
 static void is_told_apart(void)
 {
     struct made made = make(), hybrid = with((struct cpu_answer){7, 0, 2, 0xf2bf27ab, 0x00c05fce, 0xbc008400});
-    const uint64_t number = cpu_identity(&made.cpu);
+    const uint64_t number = cpu_identity(&made.cpu, NULL);
     struct cpu_record r;
 
-    CHECK(number && record(&r, &made) && !cpu_identity(&hybrid.cpu));
+    CHECK(number && record(&r, &made) && !cpu_identity(&hybrid.cpu, NULL));
     for (size_t i = 0; i < CPU_BASIS; i++) {
         for (unsigned bit = 0; bit < 128; bit++) {
             struct cpu_answer answer = r.answers[i];
@@ -162,7 +162,7 @@ static void is_told_apart(void)
             (&answer.eax)[bit / 32] ^= 1u << bit % 32;
             other = with(answer);
             other.number = 0;
-            CHECK((cpu_identity(&other.cpu) == number) == (answer.leaf == 1 && bit >= 56 && bit < 64),
+            CHECK((cpu_identity(&other.cpu, NULL) == number) == (answer.leaf == 1 && bit >= 56 && bit < 64),
                   "%x.%x, bit %u", answer.leaf, answer.subleaf, bit);
         }
     }
@@ -170,7 +170,7 @@ static void is_told_apart(void)
         struct made other = make();
 
         other.xcr0 ^= 1ul << bit;
-        CHECK(cpu_identity(&other.cpu) != number, "XCR0, bit %u", bit);
+        CHECK(cpu_identity(&other.cpu, NULL) != number, "XCR0, bit %u", bit);
     }
 }
 
