@@ -30,7 +30,7 @@ int mvk_start(void)
 
     if (err)
         return refuse(-err, image.error);
-    engine->nops_change = 1; /* by ftrace, jump labels, static calls */
+    engine->nops_change = 1; /* ftrace, jump labels, static calls */
     return 0;
 }
 

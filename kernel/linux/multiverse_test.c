@@ -221,7 +221,8 @@ static int nothing(struct kprobe *probe, struct pt_regs *regs)
 /* A probe before a call becomes a jump later, to a copy of both instructions: what is called remains the same. */
 static noinline int optimized(void)
 {
-	struct kprobe probe = {.addr = (void *)(call_in(ask_behind, false) - 2), .pre_handler = nothing};
+	struct kprobe probe = {.addr = (void *)(call_in(ask_behind, false) - 2), .pre_handler = nothing,
+			       .flags = KPROBE_FLAG_DISABLED};
 	const u8 *at = (void *)probe.addr;
 	int first, later;
 
@@ -232,12 +233,15 @@ static noinline int optimized(void)
 	multiverse_test_flag = true;
 	CHECK(multiverse_commit_refs(&multiverse_test_flag) >= 0);
 	first = called_behind();
+	CHECK(!enable_kprobe(&probe));
 	for (int i = 0; i < 50 && READ_ONCE(*at) != 0xe9; i++)
 		msleep(10);
 	later = called_behind();
 	pr_info("multiverse_test: a probe %s a jump\n", READ_ONCE(*at) == 0xe9 ? "became" : "did not become");
 	unregister_kprobe(&probe);
 	CHECK(first == later);
+	for (int i = 0; i < 500 && READ_ONCE(*at) != 0x31; i++) /* the jump goes later, too */
+		msleep(10);
 	CHECK(multiverse_commit() >= 0 && called_behind() == 2);
 	multiverse_test_flag = false;
 	CHECK(multiverse_commit() >= 0 && called_behind() == 1);

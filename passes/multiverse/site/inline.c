@@ -120,7 +120,7 @@ void mv_inline_read(const uint8_t *body, size_t size, struct mv_inline *out)
         if (!decode(body, (size_t)(end - body), &i))
             return;
         if (is_nop(&i)) {
-            out->nops = 1;
+            out->nops |= i.length == 2 || i.length == 5; /* not the one that replaces an endbr64 */
         } else {
             if (i.length > MV_CALL_MAX || !is_return(body + i.length, (size_t)(end - body) - i.length) || !is_plain(body, &i))
                 return;

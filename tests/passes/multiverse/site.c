@@ -244,7 +244,9 @@ static void refuses(void)
     CHECK(!out.usable);
     mv_inline_read((const uint8_t *)"\xf3\x0f\x1e\xfa\x0f\x1f\x44\x00\x00\xc3", 10, &out); /* endbr64; nopl; ret */
     CHECK(out.usable && !out.length && out.nops);
-    mv_inline_read((const uint8_t *)"\xf3\x0f\x1e\xfa\xc3", 5, &out);
+    mv_inline_read((const uint8_t *)"\x66\x90\xc3", 3, &out); /* xchg %ax,%ax; ret */
+    CHECK(out.usable && out.nops);
+    mv_inline_read((const uint8_t *)"\x66\x0f\x1f\x00\xc3", 5, &out); /* nopw (%rax), which was endbr64 */
     CHECK(out.usable && !out.nops);
 }
 
