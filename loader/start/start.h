@@ -13,7 +13,6 @@
 #include <elf.h>
 #include <link.h>
 
-struct identity;
 struct loader;
 struct mvld_image;
 
@@ -51,8 +50,8 @@ void program_plan(struct loader *);
 void program_needs(struct loader *, const char *needed);
 /* From its memory: l->host->musl, l->injection->first, l->interpreter */
 void program_look(struct loader *);
-/* Not set if it has none.  Checks with the kernel before reading. */
-void program_build_id(const struct loader *, struct identity *out);
+/* NULL if it has none. */
+const uint8_t *program_build_id(const struct loader *, size_t *size);
 
 /* ---- mapped.c ---------------------------------------------------------------------------- */
 
