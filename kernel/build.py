@@ -10,6 +10,7 @@ Nothing is written into the checkout.  MVLD_BUILD says where the plugin was buil
 """
 import argparse
 import os
+import random
 import re
 import shutil
 import subprocess
@@ -24,13 +25,15 @@ SOURCE = ROOM.parent
 TOOLS = ("sh cat ls mount insmod rmmod dmesg grep sed head tail sleep reboot tr wc").split()
 MODULES = ("kernel/torture.ko", "kernel/locking/locktorture.ko", "kernel/rcu/rcutorture.ko",
            "multiverse/kernel/linux/multiverse_test.ko")
+DAMAGED = 100
 # What a kernel says that something is wrong with.
 WARNING = r".*(WARNING:|BUG:|Oops|Kernel panic|possible recursive|detected .*stalls|lockup|hung task|Call Trace).*"
 # config: [processors, tests, repetitions, repetitions with --long]
 BOOTS = {
-    "multiverse": [(1, "locks,selftest,control,damage,modules", 20, 1000), (2, "locks,selftest,control", 1, 1),
+    "multiverse": [(1, "locks,selftest,control,damage,chance,modules", 20, 1000), (2, "locks,selftest,control", 1, 1),
                    (2, "hotplug", 20, 1000), (2, "torture", 15, 600)],
-    "lockdep": [(1, "locks,selftest,shortages,modules", 5, 100), (2, "locks,selftest,hotplug", 5, 200)],
+    "lockdep": [(1, "locks,selftest,shortages,starved_control,starved_module,tracer,modules", 5, 100),
+                (2, "locks,selftest,hotplug,starved_hotplug,tracer", 5, 200), (2, "torture", 15, 600)],
     "stock": [(1, "", 1, 1), (2, "", 1, 1)],
     "one": [(1, "", 1, 1)],
     "static": [(1, "", 1, 1), (2, "", 1, 1)],
@@ -145,13 +148,32 @@ def build(tree, out, config, jobs):
     make(tree, out, jobs, "bzImage", "modules", log=out / "build.log")
 
 
-def damage(module, to):
-    """A copy whose first function's record is longer than its table."""
-    listed = subprocess.run(["readelf", "-SW", module], check=True, capture_output=True, text=True).stdout
-    at = int(re.search(r"\] multiverse_functions +PROGBITS +\S+ (\S+)", listed)[1], 16)
-    code = bytearray(module.read_bytes())
-    code[at + 2] ^= 0xff
-    to.write_bytes(code)
+def descriptor_bytes(module):
+    """Offsets in the file, by table, of bytes that no relocation fills: the kernel refuses those if they are not 0."""
+    listed = subprocess.run(["readelf", "-SrW", module], check=True, capture_output=True, text=True).stdout
+    tables = {}
+    for name, at, size in re.findall(r"\] (multiverse_\w+) +PROGBITS +\S+ (\S+) (\S+)", listed):
+        part = re.search(rf"section '\.rela{name}'.*?(?=\n\n|\Z)", listed, re.S)
+        filled = {int(offset, 16) + i for offset, bits in re.findall(r"^(\w+) +\w+ +R_X86_64_\w*?(32|64)", part[0], re.M)
+                  for i in range(int(bits) // 8)}
+        tables[name] = [int(at, 16) + i for i in range(int(size, 16)) if i not in filled]
+    return tables
+
+
+def damage(module, root):
+    """Copies: one whose first function's record is longer than its table; and some with random bytes in descriptors."""
+    tables = descriptor_bytes(module)
+    whole = module.read_bytes()
+    code = bytearray(whole)
+    code[tables["multiverse_functions"][2]] ^= 0xff
+    (root / "damaged.ko").write_bytes(code)
+    for number in range(DAMAGED):
+        chance = random.Random(number)
+        code = bytearray(whole)
+        for _ in range(chance.choice((1, 1, 2, 8))):
+            table = chance.choice([t for t in tables.values() if t])
+            code[chance.choice(table)] = chance.choice((0, 1, 4, 0x7f, 0xff, chance.randrange(256)))
+        (root / f"damaged.{number}.ko").write_bytes(code)
 
 
 def initrd(out):
@@ -173,7 +195,7 @@ def initrd(out):
         if (out / name).exists():
             shutil.copy(out / name, root)
     if (root / "multiverse_test.ko").exists():
-        damage(root / "multiverse_test.ko", root / "damaged.ko")
+        damage(root / "multiverse_test.ko", root)
     names = "\n".join(str(p.relative_to(root)) for p in sorted(root.rglob("*")))
     with open(cpio, "wb") as file:
         subprocess.run(["cpio", "--quiet", "-o", "-H", "newc"], cwd=root, input=names.encode(), stdout=file, check=True)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""dev.py DEV: ./dev for a user who cannot become root.
+"""dev.py DEV: ./dev for a user who cannot become root; and what `./dev uninstall` removes itself.
 
-A failure means that somebody who asks an administrator for packages has to ask more than once.
+A failure means that somebody who asks an administrator for packages has to ask more than once, or that files or
+folders are left, or others' are gone.
 """
 import os
 import shutil
@@ -13,16 +14,40 @@ from pathlib import Path
 import support
 
 dev = Path(sys.argv[1]).resolve()
-with tempfile.TemporaryDirectory() as folder:
-    for name in "apt-cache", "bash", "cat", "dirname", "env", "grep", "sed":
+
+
+def commands(folder, *names, **stubs):
+    """A folder with these commands alone; a stub is a shell script."""
+    for name in names:
         found = shutil.which(name)
         if not found:
             support.skip(f"there is no {name}")
         os.symlink(found, f"{folder}/{name}")
-    for name, text in ("id", "echo 1000"), ("dpkg-query", "exit 1"):  # no sudo, and nothing is installed
+    for name, text in stubs.items():
         stub = Path(folder, name)
         stub.write_text(f"#!/bin/sh\n{text}\n")
         stub.chmod(0o755)
+
+
+with support.scratch_folder() as folder:
+    (folder / "tools").mkdir()
+    commands(folder, "bash", "dirname", "env", "rm", "rmdir", "sed", "sort", "xargs", id="echo 1000",
+             sudo='case "$*" in *" /var/"*) ;; *) exec "$@" ;; esac', ninja="exit 0", systemctl="exit 0")
+    commands(folder / "tools", **{"mvld-restore": "exit 0"})
+    ours = [folder / "lib" / name for name in ("ld.so", "mvld/run", "mvld/passes/a.so", "mvld/passes/with space.so")]
+    for file in *ours, folder / "lib/mvld-others/b.so", folder / "meson-logs/installed-whole.txt":
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("")
+    (folder / "meson-logs/installed-whole.txt").write_text("".join(f"{file}\n" for file in ours))
+    done = subprocess.run([dev, "uninstall"], env={"PATH": str(folder), "MVLD_BUILD": str(folder)}, capture_output=True,
+                          text=True, timeout=60)
+    support.check(done.returncode == 0 and not done.stderr, f"uninstall: {done}")
+    left = sorted(str(path.relative_to(folder)) for path in (folder / "lib").rglob("*"))
+    support.check(left == ["lib/mvld-others", "lib/mvld-others/b.so"], f"uninstall leaves {left}")
+
+with tempfile.TemporaryDirectory() as folder:
+    # No sudo, and nothing is installed.
+    commands(folder, "apt-cache", "bash", "cat", "dirname", "env", "grep", "sed", id="echo 1000", **{"dpkg-query": "exit 1"})
     done = subprocess.run([dev, "demo"], env={"PATH": folder}, capture_output=True, text=True, timeout=60)
 support.check(done.returncode == 1 and not done.stdout, f"{done.returncode}: {done.stdout}")
 lines = [line for line in done.stderr.splitlines() if "apt-get" in line]

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""packaged.py BUILD SOURCE: each file that `meson install` installs is in a package, or debian/not-installed, and each
-function of libmultiverse is in debian/libmultiverse1.symbols.
+"""packaged.py BUILD SOURCE [FOLDER FILE]...: each file that `meson install` installs, and each FILE that it puts whole
+into FOLDER (tools/install.py), is in a package, or debian/not-installed; and each function of libmultiverse is in
+debian/libmultiverse1.symbols.
 
 A failure means that the Debian packages cannot be built any more (dh_missing, dpkg-gensymbols), or would lack a file.
 """
@@ -13,7 +14,7 @@ from pathlib import Path
 
 import support
 
-build, source = map(Path, sys.argv[1:])
+build, source, *whole = map(Path, sys.argv[1:])
 if not (source / "debian").is_dir():
     support.skip("there is no debian/")
 listed = [line.split()[0] for file in [*source.glob("debian/*.install"), source / "debian/not-installed"]
@@ -21,7 +22,8 @@ listed = [line.split()[0] for file in [*source.glob("debian/*.install"), source 
 installed = json.loads(subprocess.run(["meson", "introspect", "--installed", build], capture_output=True, check=True).stdout)
 options = json.loads(subprocess.run(["meson", "introspect", "--buildoptions", build], capture_output=True, check=True).stdout)
 prefix = next(option["value"] for option in options if option["name"] == "prefix")
-for path in map(Path, installed.values()):
+support.check(whole, "nothing is installed whole")
+for path in [*map(Path, installed.values()), *(folder / file.name for folder, file in zip(whole[::2], whole[1::2]))]:
     path = Path("usr") / path.relative_to(prefix) if path.is_relative_to(prefix) else path.relative_to("/")
     support.check(any(fnmatch.fnmatch(at, pattern) for at in [path, *path.parents] for pattern in listed),
                   f"/{path} is in no package: debian/*.install, or debian/not-installed")

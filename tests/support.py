@@ -6,6 +6,7 @@ The build folder comes from MVLD_BUILD (meson sets it for tests).
 """
 import atexit
 import contextlib
+import functools
 import os
 import re
 import shutil
@@ -23,7 +24,9 @@ MUSL = Path(CC).name == "musl-gcc"
 PASSES = BUILD / "passes" / "multiverse"
 LIBRARY = PASSES / ("musl" if MUSL else "") / "libmultiverse.so.1"
 HOST_LOADER = "/lib/ld-musl-x86_64.so.1" if MUSL else "/lib64/ld-linux-x86-64.so.2"
-MAPPED = SOURCE / "tests" / "mapped.c"  # a program with it tells where its code is mapped from
+MAPPED = SOURCE / "tests" / "mapped.c"  # a program with it reports its code: see mapped_files() below
+# The same for any program, in its environment.
+TELL_MAPPED = {"TELL_MAPPED": 1, "LD_PRELOAD": BUILD / "tests" / "mapped.so"}
 GLIBC = tuple(map(int, os.confstr("CS_GNU_LIBC_VERSION").split()[1].split(".")))
 # Before glibc 2.34 dlopen is in a library of its own.
 LIBC = ["-Wl,--as-needed", "-ldl"] if GLIBC < (2, 34) else []
@@ -65,6 +68,20 @@ def perf(*words):
     """The command line of perf(1), which for a tracepoint mounts tracefs, and leaves it so: here in a namespace
     that goes with it."""
     return [*(PRIVATE_MOUNTS if may_mount() else []), "perf", *words]
+
+
+@functools.cache
+def need_perf():
+    """Skips where perf(1) records no sample.  Without /sys that of Linux 6.12 does so with status 0."""
+    if not shutil.which("perf"):
+        skip("perf is missing")
+    with scratch_folder() as folder:
+        data = folder / "data"
+        done = subprocess.run(["perf", "record", "-q", "-N", "-e", "cpu-clock:u", "-F", "2000", "-o", data, "sh", "-c",
+                               "i=0; while [ $i -lt 30000 ]; do i=$((i + 1)); done"], capture_output=True, text=True)
+        samples = subprocess.run(["perf", "script", "-i", data], capture_output=True).stdout
+    if done.returncode or not samples:
+        skip(f"perf cannot record here: {done.stderr.strip() or 'it takes no sample'}")
 
 
 def clean_environment(**extra):
@@ -159,6 +176,46 @@ def take_log(folder):
     for path in paths:
         path.unlink()
     return log
+
+
+SNAPSHOT = r"(/\S*/mvld/snapshots/[^/\s]+)/(?:\d+-)?([^/\s]+)"  # a file of a snapshot: its folder, the object's name
+
+
+def mapped_files(done):
+    """[(file, where it begins)]: from what a program with MAPPED had mapped code when it ended, by address."""
+    found = re.findall(r"^mapped: (.*) at ([0-9a-f]+)$", done.stderr, re.M)
+    check(found, f"it does not report what is mapped:\n{done.stderr}")
+    return [(path, int(base, 16)) for path, base in found]
+
+
+def from_snapshot(done):
+    """The names of the objects whose code such a program had mapped from a snapshot; concat.so is moved code."""
+    found = [re.fullmatch(SNAPSHOT, path) for path, _ in mapped_files(done)]
+    return [match[2] for match in found if match]
+
+
+def bases(done):
+    """Where the objects of such a program began, by name, whether their code was mapped from a snapshot or not."""
+    return {(re.fullmatch(SNAPSHOT, path) or ["", "", Path(path).name])[2]: base
+            for path, base in mapped_files(done)}
+
+
+def changed(done, name):
+    """(places, pages) at which the code of such a program's object differs from its file."""
+    mapped_files(done)
+    found = re.search(rf"^changed: (\d+) places on (\d+) pages of \S*/{re.escape(name)}$", done.stderr, re.M)
+    return (int(found[1]), int(found[2])) if found else (0, 0)
+
+
+def has_moved(done):
+    """Whether code of such a program was moved, to libconcat's region: from a snapshot, or in this process."""
+    return "concat.so" in from_snapshot(done) or changed(done, "libconcat.so.1") != (0, 0)
+
+
+def moved_code(log):
+    """[(object, bytes, where it was, where it runs)] of MVLD_DEBUG=passes: nothing else knows the places."""
+    return [(Path(path).name, int(size), int(original, 16), int(at, 16)) for path, size, original, at in
+            re.findall(r"(/\S+): (\d+) bytes at 0x(\w+) moved to 0x(\w+)", log)]
 
 
 @contextlib.contextmanager

@@ -429,7 +429,8 @@ struct mvld_api {
     void *(*section_add)(const struct mvld_context *, enum mvld_section_kind, size_t size);
     /* Unmaps a section that this pass added in the same call of `run`.  Returns 0, or an error with a sentence:
      * -EPERM: another stage; -EINVAL: no added section, or one of code_add; -EBUSY: another pass added it (the
-     * sentence names that pass), it is executable already, or a declared edit points into it. */
+     * sentence names that pass), or an earlier call of `run`; it is executable already; a declared edit points
+     * into it. */
     int (*section_remove)(const struct mvld_context *, const struct mvld_section *);
 
     /* Adds a section of code like section_add, whose functions have names (MVLD_NAMES_*) and unwind tables:

@@ -28,7 +28,10 @@ int mvk_start(void)
 {
     int err = mv_create(&image, &mvk_api, NULL, &engine);
 
-    return err ? refuse(-err, image.error) : 0;
+    if (err)
+        return refuse(-err, image.error);
+    engine->nops_change = 1; /* by ftrace, jump labels, static calls */
+    return 0;
 }
 
 /* ---- what was refused */
@@ -109,6 +112,7 @@ int mvk_add(struct mvk_object *object)
     if (mvk_has(object))
         return err < 0 ? err : 1;
     unlink_object(object);
+    engine->incomplete = 0; /* it is as linked, for good, and that looks at the switches and calls entries */
     return err < 0 ? err : 0;
 }
 
@@ -131,20 +135,25 @@ int mvk_apply(enum mv_action action, enum mv_scope scope, void *what)
     return mv_ops.apply(engine, action, scope, what, &reply);
 }
 
-static struct mv_switch *switch_of(const char *name)
+/* The first switch of this name in the list. */
+static struct mv_switch *named(struct mv_switch *sw, const char *name)
 {
-    struct mv_switch *sw = engine ? engine->switches : NULL;
-
-    while (sw && (!sw->address || !rimf_streq(sw->name, name)))
+    while (sw && !(sw->address && sw->name && rimf_streq(sw->name, name)))
         sw = sw->next;
     return sw;
 }
 
-void *mvk_find(const char *name)
+int mvk_find(const char *name, void **variable)
 {
-    struct mv_switch *sw = switch_of(name);
+    struct mv_switch *sw = named(engine ? engine->switches : NULL, name);
 
-    return sw ? (void *)sw->address : NULL;
+    *variable = NULL;
+    if (!sw)
+        return refuse(ENOENT, "there is no such switch");
+    if (named(sw->next, name)) /* static variables */
+        return refuse(ENOTUNIQ, "there are several switches of this name");
+    *variable = (void *)sw->address;
+    return 0;
 }
 
 static int can_hold(const struct mv_switch *sw, int64_t value)
@@ -179,19 +188,19 @@ static void write_switch(const struct mv_switch *sw, uint64_t value)
     }
 }
 
-int mvk_set(const char *name, int64_t value)
+int mvk_set(void *variable, int64_t value)
 {
-    struct mv_switch *sw = switch_of(name);
+    struct mv_switch *sw = engine ? mv_find_switch(engine, (uintptr_t)variable) : NULL;
     uint64_t before;
     int result;
 
     if (!sw)
-        return refuse(ENOENT, "there is no such switch");
+        return refuse(EINVAL, "it is no switch");
     if (!can_hold(sw, value))
         return refuse(ERANGE, "the switch cannot hold this value");
     before = mv_switch_read(sw);
     write_switch(sw, (uint64_t)value);
-    result = mvk_apply(MV_COMMIT, MV_REFS, (void *)sw->address);
+    result = mvk_apply(MV_COMMIT, MV_REFS, variable);
     if (result < 0)
         write_switch(sw, before);
     return result;

@@ -66,16 +66,16 @@ void mvk_remove(struct mvk_object *object);
 /* As multiverse_commit and its like.  `what` is NULL for MV_ALL. */
 int mvk_apply(enum mv_action action, enum mv_scope scope, void *what);
 /* Writes the switch's value and commits its functions.  If the commit fails, nothing is changed, and the
- * switch has its old value.  -ENOENT: no such switch; -ERANGE: it cannot hold the value.  The caller sees to
- * it that the switch is not in read-only memory. */
-int mvk_set(const char *name, int64_t value);
+ * switch has its old value.  -EINVAL: no switch; -ERANGE: it cannot hold the value.  The caller makes sure
+ * that the switch is not in read-only memory. */
+int mvk_set(void *variable, int64_t value);
 /* Returns 1 if the last operations have bound all sites of the functions that have variants for this
  * switch; 0: some site was refused, and keeps its former bytes. */
 int mvk_is_settled(const void *variable);
 /* Is the object in the list? */
 int mvk_has(const struct mvk_object *object);
-/* The address of a switch, or NULL. */
-void *mvk_find(const char *name);
+/* Finds the switch of this name: 0; -ENOENT: there is none; -ENOTUNIQ: several. */
+int mvk_find(const char *name, void **variable);
 /* Lines about all switches and functions, then the refusals of the last commit of everything. */
 int mvk_dump(void (*line)(void *cookie, const char *text), void *cookie);
 const char *mvk_error(void);

@@ -39,24 +39,27 @@ static int open(struct inode *inode, struct file *file)
 static int set(char *name, const char *number)
 {
 	long long value;
-	const void *variable;
+	void *variable;
 	const char *why;
 	int err = kstrtoll(number, 0, &value);
 
 	if (err)
 		return err;
-	variable = mvk_find(strim(name));
-	why = variable ? mvl_reserved(variable) : NULL;
+	name = strim(name);
+	err = mvk_find(name, &variable);
+	if (err)
+		return mvl_tell(name, err);
+	why = mvl_reserved(variable);
 	if (is_kernel_rodata((unsigned long)variable))
 		why = "it is in read-only memory since the kernel has started";
 	if (why) {
 		pr_warn("multiverse: %s: not written: %s\n", name, why);
 		return -EPERM;
 	}
-	return mvl_tell(name, mvk_set(name, value));
+	return mvl_tell(name, mvk_set(variable, value));
 }
 
-/* Under mvl_lock: negative errno when it failed. */
+/* Called under mvl_lock.  Returns negative errno if it failed. */
 static int command(char *text)
 {
 	char *number = strchr(text, '=');

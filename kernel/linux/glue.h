@@ -7,7 +7,7 @@
 
 #include "kernel/core/core.h"
 
-/* platform.c.  The lock of everything in core.h; cpus_read_lock is held around it. */
+/* platform.c: one lock for everything in core.h, taken inside of cpus_read_lock, before text_mutex. */
 void mvl_lock(void);
 void mvl_unlock(void);
 /* The same where CPU hotplug holds its own lock. */
@@ -19,7 +19,6 @@ int mvl_tell(const char *what, int result);
 /* spinlock.c: 0, or why a user must not write this switch. */
 const char *mvl_reserved(const void *variable);
 int mvl_spinlock_start(void);
-
 
 /* modules.c */
 int mvl_modules_start(void);

@@ -3,8 +3,12 @@
  * multiverse_test.c: a module that tries multiverse in the kernel that it is loaded into.  Loading fails, with a line
  * in the log, when something is not as it should be.
  */
+#include <linux/completion.h>
 #include <linux/cpumask.h>
+#include <linux/delay.h>
+#include <linux/jump_label.h>
 #include <linux/kprobes.h>
+#include <linux/kthread.h>
 #include <linux/module.h>
 #include <linux/moduleparam.h>
 #include <linux/multiverse.h>
@@ -19,6 +23,7 @@ int multiverse_test_level __multiverse_values(0, 1, 2) = 1;
 
 __multiverse int multiverse_test_ask(void);
 __multiverse void multiverse_test_trace(void);
+__multiverse void multiverse_test_note(void);
 
 static DEFINE_SPINLOCK(lock);
 static unsigned long frames[16];
@@ -27,6 +32,16 @@ static unsigned int n_frames;
 __multiverse noinline int multiverse_test_ask(void)
 {
 	return multiverse_test_flag ? 2 : 1;
+}
+
+static DEFINE_STATIC_KEY_FALSE(noting);
+static int n_notes;
+
+/* A variant that is a NOP, until the static key is true. */
+__multiverse noinline void multiverse_test_note(void)
+{
+	if (multiverse_test_flag && static_branch_unlikely(&noting))
+		n_notes++;
 }
 
 /* Nothing is copied into the call: each variant has a frame. */
@@ -53,7 +68,7 @@ static noinline int binds(void)
 	CHECK(multiverse_test_ask() == 1);
 	multiverse_test_flag = true;
 	CHECK(multiverse_test_ask() == 1);
-	CHECK(multiverse_commit_refs(&multiverse_test_flag) == 1);
+	CHECK(multiverse_commit_refs(&multiverse_test_flag) == 2);
 	CHECK(multiverse_test_ask() == 2);
 	multiverse_test_flag = false;
 	CHECK(multiverse_test_ask() == 2);
@@ -61,6 +76,25 @@ static noinline int binds(void)
 	CHECK(multiverse_test_ask() == 1);
 	CHECK(multiverse_commit_fn(multiverse_test_ask) == 1);
 	CHECK(multiverse_commit_refs(&lock) == -EINVAL);
+	return 0;
+}
+
+/* A static key in a variant is obeyed, whenever it changes. */
+static noinline int keys(void)
+{
+	n_notes = 0;
+	multiverse_test_flag = true;
+	CHECK(multiverse_commit_refs(&multiverse_test_flag) >= 1);
+	multiverse_test_note();
+	CHECK(n_notes == 0);
+	static_branch_enable(&noting);
+	multiverse_test_note();
+	CHECK(n_notes == 1);
+	static_branch_disable(&noting);
+	multiverse_test_note();
+	CHECK(n_notes == 1);
+	multiverse_test_flag = false;
+	CHECK(multiverse_commit_refs(&multiverse_test_flag) >= 1);
 	return 0;
 }
 
@@ -111,8 +145,8 @@ static noinline int calls(void)
 	return multiverse_test_ask() + multiverse_test_ask() + multiverse_test_ask() + multiverse_test_ask();
 }
 
-/* A call that begins with prefixes: from which on, or NULL. */
-static u8 *prefixed_call(void)
+/* Where a call in the function begins, with prefixes or not; or NULL. */
+static u8 *call_in(void *function, bool with_prefixes)
 {
 	const struct multiverse_callsite *site = THIS_MODULE->mv_callsites;
 	const struct multiverse_callsite *end = (void *)site + THIS_MODULE->mv_callsites_size;
@@ -120,7 +154,7 @@ static u8 *prefixed_call(void)
 	for (; site < end; site++) {
 		u8 *at = (u8 *)&site->site + site->site;
 
-		if ((size_t)(at - (u8 *)calls) >= 64 || at[-1] != 0x2e)
+		if ((size_t)(at - (u8 *)function) >= 64 || (with_prefixes && at[-1] != 0x2e))
 			continue;
 		while (at[-1] == 0x2e)
 			at--;
@@ -132,7 +166,7 @@ static u8 *prefixed_call(void)
 /* A probe on its first prefix: it returns behind the call, and what it remembers is not changed under it. */
 static noinline int prefixed(void)
 {
-	struct kprobe probe = {.addr = prefixed_call()};
+	struct kprobe probe = {.addr = call_in(calls, true)};
 	int sum;
 
 	CHECK(probe.addr && multiverse_revert() >= 0);
@@ -142,7 +176,7 @@ static noinline int prefixed(void)
 	unregister_kprobe(&probe);
 	CHECK(sum == 4);
 	CHECK(multiverse_commit() >= 0);
-	probe = (struct kprobe){.addr = prefixed_call()};
+	probe = (struct kprobe){.addr = call_in(calls, true)};
 	CHECK(!register_kprobe(&probe));
 	multiverse_test_flag = true;
 	sum = multiverse_commit_refs(&multiverse_test_flag);
@@ -150,6 +184,63 @@ static noinline int prefixed(void)
 	CHECK(sum >= 0 && calls() == 1 + 2 + 2 + 2);
 	multiverse_test_flag = false;
 	CHECK(multiverse_commit() >= 0 && calls() == 4);
+	return 0;
+}
+
+struct asked {
+	int result;
+	struct completion done;
+};
+
+/* xor %ecx, %ecx; then the call.  A thread, since no probe becomes a jump where int3 stands behind a return. */
+static int ask_behind(void *cookie)
+{
+	struct asked *asked = cookie;
+
+	asm volatile("xorl %%ecx, %%ecx" : : : "ecx", "cc");
+	asked->result = multiverse_test_ask();
+	kthread_complete_and_exit(&asked->done, 0);
+}
+
+static int called_behind(void)
+{
+	struct asked asked = {.done = COMPLETION_INITIALIZER_ONSTACK(asked.done)};
+	struct task_struct *thread = kthread_run(ask_behind, &asked, "multiverse_test");
+
+	if (IS_ERR(thread))
+		return PTR_ERR(thread);
+	wait_for_completion(&asked.done);
+	return asked.result;
+}
+
+static int nothing(struct kprobe *probe, struct pt_regs *regs)
+{
+	return 0;
+}
+
+/* A probe before a call becomes a jump later, to a copy of both instructions: what is called remains the same. */
+static noinline int optimized(void)
+{
+	struct kprobe probe = {.addr = (void *)(call_in(ask_behind, false) - 2), .pre_handler = nothing};
+	const u8 *at = (void *)probe.addr;
+	int first, later;
+
+	CHECK(at[0] == 0x31 && at[1] == 0xc9);
+	CHECK(called_behind() == 1);
+	if (register_kprobe(&probe)) /* not configured */
+		return 0;
+	multiverse_test_flag = true;
+	CHECK(multiverse_commit_refs(&multiverse_test_flag) >= 0);
+	first = called_behind();
+	for (int i = 0; i < 50 && READ_ONCE(*at) != 0xe9; i++)
+		msleep(10);
+	later = called_behind();
+	pr_info("multiverse_test: a probe %s a jump\n", READ_ONCE(*at) == 0xe9 ? "became" : "did not become");
+	unregister_kprobe(&probe);
+	CHECK(first == later);
+	CHECK(multiverse_commit() >= 0 && called_behind() == 2);
+	multiverse_test_flag = false;
+	CHECK(multiverse_commit() >= 0 && called_behind() == 1);
 	return 0;
 }
 
@@ -224,9 +315,24 @@ static int locks(void)
 }
 #endif
 
-/* Whose descriptors are damaged: its functions look at the variables. */
-static bool damaged;
-module_param(damaged, bool, 0);
+/* Whose descriptors are damaged.  1: its functions look at the variables.  2: they do what they do. */
+static int damaged;
+module_param(damaged, int, 0);
+
+static int wanders(void)
+{
+	for (int i = 0; i < 3; i++) {
+		multiverse_test_flag = i & 1;
+		multiverse_test_level = i;
+		multiverse_commit();
+		multiverse_test_ask();
+		multiverse_test_trace();
+		multiverse_test_note();
+	}
+	multiverse_revert();
+	multiverse_commit();
+	return 0;
+}
 
 static int stays_generic(void)
 {
@@ -240,14 +346,19 @@ static int stays_generic(void)
 
 static int __init test(void)
 {
-	int err = damaged ? stays_generic() : binds();
+	int err;
 
 	if (damaged)
-		return err;
+		return damaged == 1 ? stays_generic() : wanders();
+	err = binds();
+	if (!err)
+		err = keys();
 	if (!err)
 		err = traces();
 	if (!err)
 		err = probes();
+	if (!err)
+		err = optimized();
 	if (!err)
 		err = prefixed();
 	if (!err)

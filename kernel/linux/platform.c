@@ -5,9 +5,9 @@
  *
  * Code is changed while all processors stand still with interrupts off (stop_machine), through a second mapping of
  * its pages that is writable, not executable, and there for this moment only.  text_poke_bp() would not do: it
- * knows calls, jumps and NOPs, while a site may hold a variant's body.  Nor would text_poke(): it takes a spin lock for
- * each site, and may be changing that one.  text_mutex keeps kprobes, jump labels and the like away; bytes that they
- * have changed are not those that we expect, and stay.
+ * knows calls, jumps and NOPs, while a site may hold a variant's body.  text_poke() would not do either: it takes a spin
+ * lock for each site, and the call of that spin lock may be the site.  text_mutex keeps kprobes, jump labels and the
+ * like away.  Where they have changed code, its bytes are not those that we expect, and we leave them alone.
  */
 #include <linux/cpu.h>
 #include <linux/init.h>
@@ -99,7 +99,7 @@ static struct page *page_of(unsigned long address)
 	return vmalloc_to_page((void *)address);
 }
 
-/* The pages of what remains, each once.  Neither a word nor a change that remains lies in two. */
+/* Collects the pages of the changes that were not refused, each once.  Such a change lies in one aligned word. */
 static int collect_pages(struct moment *m)
 {
 	for (size_t i = 0; i < m->n; i++) {
@@ -132,7 +132,7 @@ static void make_changes(struct moment *m)
 	}
 }
 
-/* On each processor; the first one changes.  Then each forgets what it has fetched. */
+/* Runs on each processor.  The first to arrive changes the code.  Then each drops what it has fetched. */
 static int at_the_moment(void *cookie)
 {
 	struct moment *m = cookie;
@@ -148,25 +148,28 @@ static int at_the_moment(void *cookie)
 	return 0;
 }
 
-/* A probe remembers the instruction that it stands on, at the first of its cs prefixes, armed or not. */
-static bool is_probed(unsigned long site)
-{
-	const struct kprobe *probe;
+/*
+ * A probe remembers instructions, armed or not: that on which it stands, and, where it may become a jump, all that begin
+ * within 5 bytes.  The instruction that is changed may begin 4 prefixes (cs) before.
+ */
+#define REMEMBERS 8
 
-	while (!(probe = get_kprobe((void *)site))) {
-		site--;
-		probe = get_kprobe((void *)site);
-		if ((probe ? probe->opcode : *(u8 *)site) != 0x2e)
-			return false;
+static bool is_probed(const struct mvk_change *change)
+{
+	for (unsigned long at = change->address - REMEMBERS; at < change->address + change->length; at++) {
+		struct kprobe *probe = get_kprobe((void *)at);
+
+		if (probe && !kprobe_ftrace(probe))
+			return true;
 	}
-	return true;
+	return false;
 }
 
 static void leave_probed(struct mvk_change *changes, size_t n)
 {
 	preempt_disable(); /* what get_kprobe() asks for */
 	for (size_t i = 0; i < n; i++)
-		if (!changes[i].result && is_probed(changes[i].address))
+		if (!changes[i].result && is_probed(&changes[i]))
 			changes[i].result = -ESTALE;
 	preempt_enable();
 }
@@ -182,6 +185,7 @@ static int change_pages(struct moment *m)
 		return -ENOMEM;
 	err = stop_machine_cpuslocked(at_the_moment, m, cpu_online_mask);
 	vunmap(m->alias);
+	vm_unmap_aliases(); /* now, also in each TLB */
 	return err;
 }
 
@@ -269,7 +273,7 @@ static void __init add_segment(const void *start, const void *end, u32 prot)
 static void __init describe_vmlinux(void)
 {
 	add_segment(_stext, _etext, PROT_READ | PROT_EXEC);
-	/* Where switches may be, written until the kernel has started. */
+	/* Switches may be here, too.  They are written until the kernel has started. */
 	add_segment(__start_ro_after_init, __end_ro_after_init, PROT_READ | PROT_WRITE);
 	add_segment(__start_rodata, __end_rodata, PROT_READ);
 	add_segment(_sdata, _edata, PROT_READ | PROT_WRITE);
@@ -283,8 +287,8 @@ static void __init describe_vmlinux(void)
 }
 
 /*
- * Calls in code that is there while the kernel starts lead through the entry.  The compiler plugin leaves them out;
- * asm cannot know in which section it is.  The table is still writable.
+ * Calls in .init sections are not changed: they call the entry.  The compiler plugin records none; asm does not know its
+ * section and records all, so they are removed from the table here, while it is still writable.
  */
 static void __init forget_init_code(struct mvk_tables *t)
 {
@@ -303,8 +307,7 @@ static void __init forget_init_code(struct mvk_tables *t)
 }
 
 /*
- * Behind the start of other processors, and what changes code for good (alternatives).  Before that functions look at
- * the variables.
+ * Runs after the other processors were started and alternatives were applied.  Until then functions read the variables.
  */
 static int __init multiverse_start(void)
 {

@@ -23,17 +23,17 @@ const char *mvl_reserved(const void *variable)
 	return variable == &spinlock_many_cpus ? "the number of processors says what it is" : NULL;
 }
 
-/* 0, or why some call is not changed. */
+/* Returns 0, or negative errno if some call could not be changed. */
 static int set_many(bool many)
 {
-	int err = mvk_set("spinlock_many_cpus", many);
+	int err = mvk_set(&spinlock_many_cpus, many);
 
 	if (err >= 0)
 		err = mvk_is_settled(&spinlock_many_cpus) ? 0 : -EBUSY;
 	return err;
 }
 
-/* Before a processor comes: this one is alone, or there are many already. */
+/* Called before a processor starts.  Only the second one matters: until then this one is alone. */
 static int cpu_comes(unsigned int cpu)
 {
 	int err = 0;
@@ -49,7 +49,7 @@ static int cpu_comes(unsigned int cpu)
 	return err;
 }
 
-/* After it has gone, or did not come.  Locks for many are right for one, too. */
+/* Called after a processor stopped, or could not start.  If this fails, locks are for many, which is right for one. */
 static int cpu_is_gone(unsigned int cpu)
 {
 	mvl_lock_cpus_held();

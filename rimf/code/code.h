@@ -124,7 +124,7 @@ int rimf_removals_check(struct mvld_image *, const struct mvld_context *);
 /* They become traps, but for those of the pass that runs.  NULL; or *error, with a sentence, and the pass whose do
  * not. */
 const struct mvld_context *rimf_removals_emit(struct mvld_image *, int *error);
-/* Those of this pass. */
+/* Drops this pass's that are not made. */
 void rimf_removals_forget(struct mvld_image *, const struct mvld_context *);
 
 /* ---- code/bound.c: symbols that objects refer to -------------------------------------------------- */

@@ -17,8 +17,8 @@
 #include "rimf/code/code.h"
 
 #include "rimf/base/base.h"
+#include "rimf/emit/changes.h"
 #include "rimf/moved/moved.h"
-#include "rimf/patch/patch.h"
 #include "rimf/x86/displace.h"
 
 #include <errno.h> /* numbers only */
@@ -177,7 +177,7 @@ void rimf_removals_forget(struct mvld_image *image, const struct mvld_context *c
     all->n = 0;
     rimf_address_set_clear(&all->entries, &image->heap);
     for (size_t i = 0; i < n; i++) /* without memory they are still removed */
-        if (all->list[i].ctx != ctx) {
+        if (all->list[i].ctx != ctx || all->list[i].is_made) {
             all->list[all->n++] = all->list[i];
             (void)rimf_address_set_add(&all->entries, &image->heap, all->list[i].start);
         }
@@ -244,73 +244,80 @@ static void write_traps(uint8_t *to, const struct rimf_removal *r, uintptr_t at,
         write_sentence(to + (sentence - r->start), r);
 }
 
-/* Equal bytes need no patch. */
-static int add_patches(struct mvld_batch *batch, uintptr_t at, const uint8_t *bytes, size_t size)
+static void list_traps(struct changes *list, uintptr_t at, const uint8_t *bytes, size_t size)
 {
-    int error = 0;
-
-    for (size_t i = 0, n; i < size && !error; i += n) {
-        n = size - i < MVLD_PATCH_MAX ? size - i : MVLD_PATCH_MAX;
-        if (memcmp((const void *)(at + i), bytes + i, n))
-            error = rimf_patch_add(batch, at + i, (const void *)(at + i), bytes + i, n);
+    for (size_t i = 0, n; i < size; i += n) {
+        n = size - i <= MVLD_PATCH_MAX ? size - i : size - i < MVLD_PATCH_MAX + 4 ? 12 : MVLD_PATCH_MAX; /* not less than 4 */
+        changes_add(list, at + i, (const void *)(at + i), bytes + i, n);
     }
-    return error;
 }
 
-static int add_removal(struct mvld_image *image, struct mvld_batch *batch, const struct rimf_removal *r,
-                       uintptr_t sentence)
+static void list_removal(struct changes *list, const struct rimf_removal *r, uintptr_t sentence)
 {
-    uint8_t *bytes = rimf_heap_alloc(&image->heap, r->size + SENTENCE_MAX); /* the end of a sentence's text */
-    uintptr_t moved = rimf_moved_to(image, r->start);
-    int error = bytes ? 0 : -ENOMEM;
+    uint8_t *bytes = rimf_heap_alloc(&list->image->heap, r->size + SENTENCE_MAX); /* the end of a sentence's text */
+    uintptr_t moved = rimf_moved_to(list->image, r->start);
 
-    if (moved && !error) {
+    if (!bytes) {
+        list->error = -ENOMEM;
+        return;
+    }
+    write_traps(bytes, r, r->start, sentence);
+    list_traps(list, r->start, bytes, r->size);
+    if (moved) {
         write_traps(bytes, r, moved, sentence);
-        error = add_patches(batch, moved, bytes, r->size);
+        list_traps(list, moved, bytes, r->size);
     }
-    if (!error) {
-        write_traps(bytes, r, r->start, sentence);
-        error = add_patches(batch, r->start, bytes, r->size);
-    }
-    rimf_heap_release(&image->heap, bytes);
-    return error;
+    rimf_heap_release(&list->image->heap, bytes);
 }
 
-/* Emits all of one object, and of one pass. */
-static int emit(struct mvld_image *image, const struct rimf_removal *first)
+/* They are made: those of one object, and of one pass, in a row. */
+static void note_made(const struct mvld_context *ctx)
 {
-    struct rimf_removals *all = &image->removals;
-    struct mvld_batch *batch = rimf_patch_begin(image);
-    struct mvld_patch_report report = {.refused = 0};
-    uintptr_t sentence = sentence_of(all, first);
-    int error = batch ? 0 : -ENOMEM;
+    struct rimf_removals *all = &ctx->image->removals;
     size_t n = 0, bytes = 0;
 
-    for (size_t i = 0; i < all->n && !error; i++) {
+    for (size_t i = 0; i < all->n; i++) {
         struct rimf_removal *r = &all->list[i];
 
-        if (r->object != first->object || r->ctx != first->ctx)
+        if (r->ctx != ctx || r->is_made)
             continue;
-        error = add_removal(image, batch, r, sentence);
         r->is_made = 1;
         n++;
         bytes += r->size;
+        if (i + 1 < all->n && all->list[i + 1].object == r->object && all->list[i + 1].ctx == ctx)
+            continue;
+        r->object->code.patched |= OBJECT_REMOVED;
+        r->object->code.patched_by = ctx;
+        rimf_log(ctx->image->log, MVLD_LOG_PASSES, "%s: %s: %zu functions are removed, %zu bytes", ctx->pass,
+                 r->object->public.name, n, bytes);
+        n = bytes = 0;
     }
-    if (batch)
-        rimf_patch_unentered(batch);
-    error = error ? error : rimf_patch_commit(batch, &report);
-    if (!error && report.refused) {
-        rimf_patch_take_back(image, batch);
-        error = -EBUSY;
+}
+
+/* All of a pass, or none. */
+static int emit(struct mvld_image *image, const struct mvld_context *ctx)
+{
+    const struct rimf_removals *all = &image->removals;
+    struct changes list = {.image = image, .unentered = 1};
+    const struct rimf_object *object = NULL;
+    uintptr_t sentence = 0;
+    int error;
+
+    for (size_t i = 0; i < all->n; i++) {
+        const struct rimf_removal *r = &all->list[i];
+
+        if (r->ctx != ctx || r->is_made)
+            continue;
+        if (r->object != object)
+            sentence = sentence_of(all, r);
+        object = r->object;
+        list_removal(&list, r, sentence);
     }
-    rimf_patch_end(batch);
+    error = changes_all(&list);
+    changes_end(&list);
     if (error)
-        return rimf_fail(image, -error, "%s: %s: no function is removed: its code cannot be changed now",
-                         first->ctx->pass, first->object->public.name);
-    first->object->code.patched |= OBJECT_REMOVED;
-    first->object->code.patched_by = first->ctx;
-    rimf_log(image->log, MVLD_LOG_PASSES, "%s: %s: %zu functions are removed, %zu bytes", first->ctx->pass,
-             first->object->public.name, n, bytes);
+        return rimf_fail(image, -error, "%s: no function is removed: code cannot be changed now", ctx->pass);
+    note_made(ctx);
     return 0;
 }
 
@@ -321,7 +328,7 @@ const struct mvld_context *rimf_removals_emit(struct mvld_image *image, int *err
     *error = 0;
     for (size_t i = 0; i < all->n; i++) {
         if (!all->list[i].is_made && all->list[i].ctx != image->unfinished)
-            *error = emit(image, &all->list[i]);
+            *error = emit(image, all->list[i].ctx);
         if (*error)
             return all->list[i].ctx;
     }

@@ -18,8 +18,8 @@
 #include "rimf/code/code.h"
 
 #include "rimf/base/base.h"
+#include "rimf/emit/changes.h"
 #include "rimf/moved/moved.h"
-#include "rimf/patch/patch.h"
 
 #include <errno.h> /* numbers only */
 
@@ -263,22 +263,6 @@ int rimf_splices_make(struct mvld_image *image, const struct mvld_context *ctx)
 
 /* ---- leading there ------------------------------------------------------------------------------------------ */
 
-static int fill(const struct mvld_context *ctx, struct mvld_batch *batch)
-{
-    int error = 0, unentered = 1;
-
-    for (struct code_splice *splice = ctx->image->splices; splice && !error; splice = splice->next) {
-        if (!is_of(splice, ctx))
-            continue;
-        unentered &= rimf_object_unentered(ctx->image, splice->object);
-        error = rimf_patch_add(batch, splice->place, splice->is_made ? splice->now : splice->old, splice->then,
-                               splice->length);
-    }
-    if (unentered)
-        rimf_patch_unentered(batch);
-    return error ? rimf_fail(ctx->image, -error, "%s: out of memory for patches", ctx->pass) : 0;
-}
-
 static void note_made(const struct mvld_context *ctx)
 {
     for (struct code_splice *splice = ctx->image->splices; splice; splice = splice->next) {
@@ -295,23 +279,23 @@ static void note_made(const struct mvld_context *ctx)
 
 int rimf_splices_commit(struct mvld_image *image, const struct mvld_context *ctx)
 {
-    struct mvld_patch_report report = {.refused = 0};
-    size_t n = count(image, ctx);
-    struct mvld_batch *batch;
+    struct changes list = {.image = image, .unentered = 1};
+    size_t n = 0;
     int error;
 
+    for (struct code_splice *splice = image->splices; splice; splice = splice->next) {
+        if (!is_of(splice, ctx))
+            continue;
+        list.unentered &= rimf_object_unentered(image, splice->object);
+        changes_add(&list, splice->place, splice->is_made ? splice->now : splice->old, splice->then, splice->length);
+        n++;
+    }
     if (!n)
         return 0;
-    batch = rimf_patch_begin(image);
-    error = batch ? fill(ctx, batch) : -ENOMEM;
-    error = error ? error : rimf_patch_commit(batch, &report);
-    if (!error && report.refused) {
-        rimf_patch_take_back(image, batch);
-        error = rimf_fail(image, EBUSY, "%s: code cannot be changed now: none is spliced in", ctx->pass);
-    }
-    rimf_patch_end(batch);
+    error = changes_all(&list);
+    changes_end(&list);
     if (error)
-        return error;
+        return rimf_fail(image, -error, "%s: code cannot be changed now: none is spliced in", ctx->pass);
     note_made(ctx);
     rimf_log(image->log, MVLD_LOG_PASSES | MVLD_LOG_STATISTICS, "%s: code runs in front of %zu instructions", ctx->pass,
              n);

@@ -2,7 +2,7 @@
  *
  * rimf/emit/calls.h: makes the calls of one object through slots as passes want, for either copy of its code:
  *
- *     patch     this process, where the object was mapped, or where its code moved before    realise/changes.c
+ *     patch     this process, where the object was mapped, or where its code moved before    realise/calls.c
  *     moved     a copy that is being made                                                    moved/calls.c
  *
  * For a snapshot no call is made a second time: store/write_overlay.c writes the pages that `patch`

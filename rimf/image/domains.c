@@ -8,16 +8,6 @@
 
 #include <errno.h> /* numbers only */
 
-size_t rimf_domain_count(const struct mvld_image *image)
-{
-    return image ? image->n_domains : 0;
-}
-
-const struct mvld_domain *rimf_domain_at(const struct mvld_image *image, size_t index)
-{
-    return image && index < image->n_domains ? image->domains[index] : NULL;
-}
-
 static long add(struct mvld_image *image, const char *name)
 {
     size_t name_size = rimf_strlen(name) + 1, n = image->n_domains;

@@ -9,7 +9,6 @@
 #include "mvld/pass.h"
 
 struct analysis_fixed;
-struct moved_words; /* rimf/moved/moved.h */
 struct rimf_object;
 struct rimf_table;
 
@@ -75,7 +74,6 @@ struct moved_code {
     int (*code_at)(struct mvld_image *, uintptr_t address, struct mvld_segment *);
     /* moved_find of mvld/pass.h */
     int (*find)(const struct mvld_image *, uintptr_t original, size_t length, uintptr_t *to);
-    struct moved_words *words; /* moved/words.c: free memory for the next ones, in a batch */
 };
 
 /* The original address of an address in moved code, or 0.  [any thread, signal handler] */

@@ -112,22 +112,6 @@ struct mvld_batch *rimf_api_patch_begin(struct mvld_image *image)
     return batch;
 }
 
-void rimf_patch_take_back(struct mvld_image *image, const struct mvld_batch *made)
-{
-    struct mvld_batch *batch = rimf_patch_begin(image);
-    struct mvld_patch_report report = {.refused = 1};
-
-    for (size_t i = 0; batch && i < rimf_patch_count(made); i++) {
-        const struct mvld_patch *patch = rimf_patch_at(made, i);
-
-        if (!patch->result && rimf_patch_add(batch, patch->address, patch->replace, patch->expect, patch->length))
-            break;
-    }
-    if (!batch || rimf_patch_commit(batch, &report) || report.refused)
-        rimf_log(image->log, MVLD_LOG_WARNING, "mvld: code that a pass changed could not be changed back");
-    rimf_patch_end(batch);
-}
-
 void rimf_patch_often(struct mvld_image *image)
 {
     struct rimf_patcher *patcher = image ? patcher_of(image) : NULL;

@@ -150,6 +150,7 @@ struct rimf_retargets {
 struct new_section {
     struct new_section *next;
     const struct mvld_context *owner;
+    uint64_t update; /* of the image, at that time */
     struct mvld_section public;
 };
 

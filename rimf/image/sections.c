@@ -116,7 +116,7 @@ int rimf_section_note(const struct mvld_context *ctx, enum mvld_section_kind kin
 
     if (!section)
         return -ENOMEM;
-    *section = (struct new_section){ctx->image->new_sections, ctx,
+    *section = (struct new_section){ctx->image->new_sections, ctx, ctx->image->updates,
                                     {.kind = kind, .address = at, .size = size, .prot = PROT_READ | PROT_WRITE}};
     ctx->image->new_sections = section;
     ctx->image->n_new_sections++;

@@ -38,8 +38,6 @@ void rimf_sections_fill(struct rimf_object *);
 /* ---- image/domains.c ------------------------------------------------------- */
 
 int rimf_domains_create(struct mvld_image *);
-size_t rimf_domain_count(const struct mvld_image *);
-const struct mvld_domain *rimf_domain_at(const struct mvld_image *, size_t index);
 long rimf_domain_add(struct mvld_image *, const char *name);
 size_t rimf_domain_of(const struct mvld_object *);
 int rimf_domain_move(struct mvld_image *, const struct mvld_object *, size_t domain);
@@ -193,8 +191,6 @@ int rimf_analysis_names(struct mvld_image *, struct rimf_object *, struct analys
 /* Their pages were taken: the caller owns them. */
 void rimf_analysis_without_names(struct rimf_object *);
 
-/* Undoes a batch's changes; or logs a warning that this was not possible. */
-void rimf_patch_take_back(struct mvld_image *, const struct mvld_batch *made);
 /* Frees the patch engine's memory. */
 void rimf_patch_forget(struct mvld_image *);
 

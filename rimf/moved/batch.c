@@ -6,7 +6,7 @@
 
 #include "rimf/base/base.h"
 #include "rimf/base/sort.h"
-#include "rimf/image/private.h"
+#include "rimf/emit/changes.h"
 
 #include <errno.h>    /* numbers only */
 #include <sys/mman.h> /* numbers only */
@@ -23,6 +23,7 @@ struct making {
     uintptr_t next_frames;        /* in these */
     size_t n_frames;              /* in the table before */
     size_t table_before, table;   /* its pages, in bytes */
+    struct changes changes;       /* of originals */
 };
 
 /* The object of the list's i-th fragment, with that selected. */
@@ -239,30 +240,19 @@ static int install_hooks(struct making *m)
     return rimf_fail(m->image, ENOTSUP, "code cannot be moved: %s", why);
 }
 
-/* Changes operands of originals to moved code. */
-static int lead_operands(struct making *m, struct moving *c)
+static int list_operands(struct making *m, struct moving *c)
 {
-    (void)m;
-    return move_operands(c, 0);
+    return move_operands(c, &m->changes);
 }
 
-/* Changes back as many as possible.  If none was changed yet, none is changed back. */
-static int lead_back(struct making *m, struct moving *c)
+/* Changes operands of originals to moved code: all, or none. */
+static int lead_operands(struct making *m)
 {
-    (void)m;
-    move_operands(c, 1);
-    return 0;
-}
+    int error = each_object(m, list_operands);
 
-/* For all objects, or none. */
-static int lead_all(struct making *m)
-{
-    int error = each_object(m, lead_operands);
-
-    if (!error)
-        return 0;
-    each_object(m, lead_back);
-    return rimf_fail(m->image, -error, "operands that take addresses cannot be changed");
+    error = error ? error : changes_all(&m->changes);
+    changes_end(&m->changes);
+    return error ? rimf_fail(m->image, -error, "operands that take addresses cannot be changed") : 0;
 }
 
 static int make(struct making *m)
@@ -285,7 +275,7 @@ static int make(struct making *m)
         error = install_hooks(m);
     }
     if (!error)
-        error = lead_all(m);
+        error = lead_operands(m);
     if (error) {
         __atomic_store_n(&moved->n, m->first, __ATOMIC_RELEASE);
         take_away(m);
@@ -348,12 +338,25 @@ void moved_report(const struct mvld_image *image, const struct rimf_object *obje
 static int finish(struct making *m, struct moving *c)
 {
     moved_report(m->image, c->object);
-    return move_entries(c, m->report);
+    return move_entries(c, &m->changes, m->report);
+}
+
+/* Writes the jumps at the start of originals.  A refused one has none: then other threads may run there. */
+static int finish_all(struct making *m)
+{
+    int error = each_object(m, finish);
+
+    error = error ? error : changes_each(&m->changes);
+    m->report->entries = m->changes.made;
+    m->report->in_place += m->changes.refused;
+    changes_end(&m->changes);
+    return error == -EDEADLK ? 0 : error;
 }
 
 int rimf_moved_commit(struct mvld_image *image, struct rimf_moved_report *report)
 {
-    struct making m = {.image = image, .moved = image->moved, .report = report, .first = image->moved->n};
+    struct making m = {.image = image, .moved = image->moved, .report = report, .first = image->moved->n,
+                       .changes = {.image = image, .unentered = image->unentered}};
     struct moved_writing *writing = NULL;
     int error;
 
@@ -373,8 +376,7 @@ int rimf_moved_commit(struct mvld_image *image, struct rimf_moved_report *report
         moved_drop_plan(image);
         memset(report, 0, sizeof *report);
     } else {
-        error = each_object(&m, finish);
+        error = finish_all(&m);
     }
-    moved_words_release(image);
     return error;
 }

@@ -26,17 +26,11 @@
 #include "rimf/moved/moved.h"
 
 #include "rimf/base/base.h"
+#include "rimf/emit/changes.h"
 #include "rimf/x86/decode.h"
 #include "rimf/x86/displace.h"
-#include "rimf/image/private.h"
 
 #include <errno.h> /* numbers only */
-
-struct entries {
-    struct moving *c;
-    struct rimf_moved_report *report;
-    struct moved_words *words;
-};
 
 /* For a unit, in rimf_object.held. */
 #define HELD 1u  /* a word or an operand has its address */
@@ -134,50 +128,39 @@ static int is_worth(const struct moving *c, size_t i)
            (moving_canonical(c, unit) == unit && (!c->object->held || c->object->held[i] != NAMED));
 }
 
-static int add_units(struct entries *e)
+static void add_units(struct moving *c, struct changes *list, struct rimf_moved_report *report)
 {
-    const struct analysis *s = e->c->analysis;
-    int error = 0;
+    const struct analysis *s = c->analysis;
 
-    for (size_t i = 0; i < s->n_units && !error; i++) {
+    for (size_t i = 0; i < s->n_units; i++) {
         const struct analysis_unit *unit = &s->units[i];
         uint8_t jump[DISPLACE_JUMP];
         uintptr_t at;
 
-        if (unit->reason != ANALYSIS_PROVEN || !moving_at(e->c, e->c->bias + unit->start))
+        if (unit->reason != ANALYSIS_PROVEN || !moving_at(c, c->bias + unit->start))
             continue;
-        e->report->units++;
+        report->units++;
         if (!(unit->flags & ANALYSIS_REACHED))
             continue;
-        at = unit->flags & ANALYSIS_HEAD && is_worth(e->c, i) ? head(e->c, unit) : 0;
-        if (at && rimf_is_kept_original(e->c->image, e->c->bias + unit->start))
+        at = unit->flags & ANALYSIS_HEAD && is_worth(c, i) ? head(c, unit) : 0;
+        if (at && rimf_is_kept_original(c->image, c->bias + unit->start))
             continue;
-        if (at && !displace_jump(jump, at, at + (uintptr_t)e->c->distance))
-            error = moved_words_add(e->words, at, jump, sizeof jump);
+        if (at && !displace_jump(jump, at, at + (uintptr_t)c->distance))
+            changes_add(list, at, (const void *)at, jump, sizeof jump);
         else
-            e->report->in_place++;
-        error = error == -EDEADLK ? 0 : error; /* other threads may run there, and continue to */
+            report->in_place++;
     }
-    if (!error)
-        error = moved_words_flush(e->words);
-    return error == -EDEADLK ? 0 : error;
 }
 
-int move_entries(struct moving *c, struct rimf_moved_report *report)
+int move_entries(struct moving *c, struct changes *list, struct rimf_moved_report *report)
 {
-    struct entries e = {.c = c, .report = report, .words = moved_words_begin(c)};
     int error;
 
-    if (!e.words)
-        return -ENOMEM;
     if (c->object->held)
         note_named(c->image, c->object);
     error = rimf_depends(c->image, &c->object->public, 0);
     if (!error)
-        error = add_units(&e);
-    report->entries += e.words->applied;
-    report->in_place += e.words->refused;
-    moved_words_end(e.words);
+        add_units(c, list, report);
     rimf_heap_release(&c->image->heap, c->object->held);
     c->object->held = NULL;
     return error;

@@ -74,6 +74,8 @@ struct rimf_moved_report {
     size_t in_place;      /* functions that others may enter, without a jump: these run in place */
 };
 
+struct changes; /* emit/changes.h */
+
 /* The state for one object, for the files of rimf/. */
 struct moving {
     struct mvld_image *image;
@@ -180,34 +182,15 @@ void moved_pages_give_back(struct mvld_image *, uintptr_t start, uintptr_t end);
 int moved_pages_soften(struct mvld_image *, uintptr_t address);
 /* The first address behind `address` where a page of the pool begins; else `end`. */
 uintptr_t moved_pages_next(const struct moved_code *, uintptr_t address, uintptr_t end);
-/* moved/entries.c: writes the jumps at the start of originals.  A refused one has none. */
-int move_entries(struct moving *, struct rimf_moved_report *);
+/* moved/entries.c: lists the jumps at the start of originals.  0, or negative errno. */
+int move_entries(struct moving *, struct changes *, struct rimf_moved_report *);
 /* From here on holders of original addresses of planned code are recorded; */
 void move_entries_begin(struct mvld_image *);
 /* and this records that a word or an operand has this address. */
 void move_entries_held(struct mvld_image *, struct rimf_object *, uintptr_t original);
 
-/* moved/words.c: changes of an object's original code, of eight bytes or less each. */
-#define MOVED_WORDS 2048u
-struct moved_words {
-    struct moving *c;
-    struct mvld_word words[MOVED_WORDS];
-    uint64_t expect[MOVED_WORDS], replace[MOVED_WORDS];
-    size_t n, applied, refused;
-};
-/* NULL: no memory (logged). */
-struct moved_words *moved_words_begin(struct moving *);
-/* Replaces the present bytes by `bytes`.  Flushes if it is full. */
-int moved_words_add(struct moved_words *, uintptr_t at, const void *bytes, uint16_t length);
-/* 0, or negative errno; -EDEADLK: other threads may run there, and nothing was written. */
-int moved_words_flush(struct moved_words *);
-void moved_words_end(struct moved_words *);
-/* Frees memory that the next one would reuse. */
-void moved_words_release(struct mvld_image *);
-
-/* moved/operands.c: changes operands of originals to moved code, or with `back` restores them.  0, or
- * negative errno: failed for some. */
-int move_operands(struct moving *, int back);
+/* moved/operands.c: lists changes of operands of originals to moved code.  0, or negative errno: one is too far. */
+int move_operands(struct moving *, struct changes *);
 
 /* moved/slots.c: relocated words.  `table` is that of the image. */
 struct moved_writing; /* state for writing: memory, and which variables were copied */

@@ -153,7 +153,7 @@ int patch_mprotect_runs(struct mvld_batch *b)
     if (r)
         return (int)r;
     if (patch_window_hits(b) ||
-        (!b->unentered && patch_handlers_may_run(p->host.sys, PATCH_SYNCHRONOUS)))
+        (!b->unentered && patch_handlers_may_run(p->host.sys)))
         return -EBUSY;
     r = window(b, &open);
     /* r < 0: nothing was written, and the copies have the old bytes. */

@@ -35,6 +35,7 @@ void rimf_patcher_destroy(struct rimf_patcher *p)
     host = p->host;
     if (p->scratch)
         sys_munmap(host.sys, p->scratch, RIMF_PAGE);
+    patch_reserve_release(p);
     p->maps.sys = host.sys;
     patch_maps_forget(&p->maps);
     patch_release(&host, p->spare);
@@ -234,8 +235,6 @@ int rimf_patch_commit(struct mvld_batch *b, struct mvld_patch_report *report)
     if (r == 0) {
         r = rimf_lock_acquire(sys, b->patcher->host.lock);
         if (r >= 0) {
-            if (r == RIMF_LOCK_INHERITED)
-                patch_adopt();
             r = b->n || b->n_words ? commit(b, &method, &applied) : 0;
             rimf_lock_release(sys, b->patcher->host.lock);
         } else {

@@ -29,9 +29,8 @@
  *             has entered the code (rimf_patch_unentered).
  *   remap     changed pages are prepared aside and moved over the old ones.
  *             Threads may run.  The first choice when they do.
- *   selfmem   writes through /proc/self/mem, which needs no protection change;
- *             when threads run, behind breakpoints (patch/int3.c).  The only way
- *             on sealed mappings.
+ *   selfmem   writes through /proc/self/mem, which needs no protection change, under the conditions of
+ *             mprotect.  The only way on sealed mappings.
  *
  * The mappings are read from /proc/self/maps at every commit: code that is not private, readable,
  * executable and unwritable there is refused (-EFAULT), and without /proc every commit is (-EPERM).
@@ -44,19 +43,17 @@
  *   process that blocks one when an instruction raises it, or a filter of system calls answers with it
  *   (SECCOMP_RET_TRAP, as browsers' sandboxes do).  So a handler of these may run at any system call of a
  *   commit, in the thread that commits, and call what is being patched.  It meets the old instruction or the
- *   new one; a commit of its own fails (-EDEADLK).  Where the program has such a handler, `mprotect` and
- *   breakpoints give way to `remap`, unless nobody has entered the code yet.
+ *   new one; a commit of its own fails (-EDEADLK).  Where the program has such a handler, `mprotect`
+ *   gives way to `remap`, unless nobody has entered the code yet.
  *
  * System calls of a batch: rt_sigprocmask, rt_sigaction, openat and ioctl or read on
  * /proc/self/maps, unshare (which changes nothing: it tells whether threads run),
  * prctl, mprotect, close; when it is kept, fstat, and once fcntl, madvise, munmap;
- * under threads also mmap, mremap, munmap, membarrier, and
- * with selfmem pwrite64, getdents64, futex.  A filter that answers
+ * under threads also mmap, mremap, munmap, membarrier; with selfmem pwrite64.  A filter that answers
  * any of them with an error is coped with.
  *
  * Fork: the child starts with its parent's patches.  A child made in the middle of another thread's
- * batch may find it applied in part, each site whole; it takes over the lock, and completes the
- * batch.  To have only complete batches in children, serialise forks and commits, as multiverse
+ * batch may find it applied in part, each site whole; it takes over the lock.  To have only complete batches in children, serialise forks and commits, as multiverse
  * does with its own lock.  No commit between vfork and exec.
  */
 #ifndef RIMF_PATCH_H

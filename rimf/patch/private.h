@@ -6,8 +6,8 @@
  *
  *     patch                                  a commit, from its lock to its end
  *     mprotect                               the first method
- *     remap, selfmem, int3                   the others, a circle: what one cannot undo, the next one undoes
- *     words, threads
+ *     remap, selfmem                         the others, a circle: what one cannot undo, the other one undoes
+ *     words
  *     verify, insn                           what may be changed
  *     batch, maps; process, crash            a circle, too: a handler of ours counts as none
  */
@@ -127,6 +127,7 @@ struct rimf_patcher {
     struct rimf_patch_host host;
     const struct patch_method *forced;
     uintptr_t scratch; /* one R-X page to try permissions on */
+    uintptr_t reserve; /* patch/remap.c: mappings */
     int often;         /* batches are frequent: rimf_patcher_often */
     int wiped;         /* the kernel clears a child's copy of the scratch page */
     struct mvld_batch *spare; /* the last batch, whose arrays the next one reuses */
@@ -242,12 +243,10 @@ void patch_say(const struct rimf_patcher *, int err, const char *format, ...)
 /* ---- what this process may do (patch/process.c) -------------------------- */
 
 #define PATCH_SIGNAL(n) (1ul << ((n) - 1))
-#define PATCH_SIGTRAP PATCH_SIGNAL(5)
 /* Signals that an instruction of a commit may raise, or a filter instead of a system call: TRAP, BUS, SEGV,
  * SYS.  The kernel ends a process in which such a signal is blocked.  (Nothing here raises ILL and FPE; if
  * somebody sends one, it waits until the commit is over.) */
-#define PATCH_SYNCHRONOUS \
-    (PATCH_SIGTRAP | PATCH_SIGNAL(7) | PATCH_SIGNAL(11) | PATCH_SIGNAL(31))
+#define PATCH_SYNCHRONOUS (PATCH_SIGNAL(5) | PATCH_SIGNAL(7) | PATCH_SIGNAL(11) | PATCH_SIGNAL(31))
 
 struct patch_action { /* the kernel's struct sigaction */
     void *handler;
@@ -272,9 +271,9 @@ int patch_is_crash_handler(const void *handler);
 /* Blocks all other signals in this thread, and restores them. */
 int patch_signals_off(const struct rimf_sys *, uint64_t *before);
 void patch_signals_back(const struct rimf_sys *, const uint64_t *before);
-/* Returns 1 if the program has a handler of one of these signals, which may run in this thread during a
- * commit and call the code that is being patched. */
-int patch_handlers_may_run(const struct rimf_sys *, uint64_t signals);
+/* Returns 1 if the program has a handler of a signal that is not blocked, which may run in this thread during
+ * a commit and call the code that is being patched. */
+int patch_handlers_may_run(const struct rimf_sys *);
 /* Returns 1 if there is no other thread, nor another process in the same address space. */
 int patch_alone(const struct rimf_sys *);
 /* Returns 1 if there is no other thread.  Uses only a call that the host loader makes, too. */
@@ -294,26 +293,13 @@ int patch_sync_cores(struct rimf_patcher *);
 
 /* ---- for threads ----------------------------------------------------------- */
 
-/* Length of the first instruction, 0: unknown, or longer than `room`. */
-size_t patch_instruction(const uint8_t *code, size_t room);
 /* Returns 1 if no thread can stand between these bytes (patch/insn.c). */
 int patch_one_instruction(const uint8_t *code, size_t length);
 
-/* The threads' state in /proc (patch/threads.c). */
-struct patch_threads {
-    int traced;  /* a debugger would receive SIGTRAP */
-    int blocked; /* a thread blocks SIGTRAP */
-    int pending; /* a thread has one pending */
-};
-int patch_threads_look(struct rimf_patcher *, struct patch_threads *);
-
-/* Runs the breakpoint protocol for all patches of the batch, with /proc/self/mem open (patch/int3.c). */
-int patch_int3(struct mvld_batch *);
-
-/* In a child of fork: completes a batch that the parent was writing. */
-void patch_adopt(void);
-
 /* Moves copies over the first n runs, with new bytes or (back) old ones. */
 int patch_remap_runs(struct mvld_batch *, size_t n, int back);
+void patch_reserve_release(struct rimf_patcher *);
+/* Writes all old bytes, by /proc/self/mem. */
+int patch_mem_back(struct mvld_batch *);
 
 #endif

@@ -41,10 +41,10 @@ static int is_handled(const struct rimf_sys *sys, int signal)
            ((uintptr_t)action.handler > 1 && !patch_is_crash_handler(action.handler));
 }
 
-int patch_handlers_may_run(const struct rimf_sys *sys, uint64_t of)
+int patch_handlers_may_run(const struct rimf_sys *sys)
 {
-    for (int signal = 1; of >> (signal - 1); signal++)
-        if (of >> (signal - 1) & 1 && is_handled(sys, signal))
+    for (int signal = 1; PATCH_SYNCHRONOUS >> (signal - 1); signal++)
+        if (PATCH_SYNCHRONOUS >> (signal - 1) & 1 && is_handled(sys, signal))
             return 1;
     return 0;
 }

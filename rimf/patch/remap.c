@@ -15,8 +15,7 @@
  * new page appears; so no fetch can join an old half to a new one.  Pages of one run are moved in one call.
  * patch_stress tests this on the present machine.
  *
- * No signal is involved: threads may block SIGTRAP, have tiny stacks, be traced, or be created meanwhile.
- * So this is the first choice under threads.
+ * No signal is involved: threads may block any, have tiny stacks, be traced, or be created meanwhile.
  *
  * Copies are made from the same file, so that perf, gdb and pmap still see the object.  Only if that file
  * cannot be opened any more (replaced, another root), or may not be mapped, are the new pages anonymous.
@@ -29,11 +28,10 @@
  * writable /proc/self/mem (PR_SET_MDWE, filters against mprotect).
  *
  * Everything that can fail for lack of memory is done before the first move, except for the mappings that a
- * move adds: a process may have 65530.  A move that fails is undone by moving old bytes back the same way,
- * or, if no move works any more, by writing them into the present pages, as patch/selfmem.c does.
+ * move adds: a process may have 65530.  A move that fails is undone by moving old bytes back, with mappings
+ * that were in reserve; or, while nothing else runs, by writing them into the present pages.
  */
 #include <fcntl.h>
-#include <linux/futex.h>
 
 #include "rimf/patch/private.h"
 
@@ -232,65 +230,64 @@ static int stretches(struct mvld_batch *b)
     return r ? r : -ENOMEM;
 }
 
-/* Exchanges old and new bytes of the patches [0, end) by address, and takes the others
- * out of the batch or back into it. */
-static void turn_round(struct mvld_batch *b, size_t end, int from, int to)
-{
-    uint8_t bytes[MVLD_PATCH_MAX];
+/* ---- undoing */
 
-    for (size_t i = 0; i < b->n; i++) {
-        struct mvld_patch *patch = patch_nth(b, i);
-        if (i >= end) {
-            if (patch->result == from)
-                patch->result = to;
-            continue;
-        }
-        patch_copy(bytes, patch->expect, patch->length);
-        patch_copy(patch->expect, patch->replace, patch->length);
-        patch_copy(patch->replace, bytes, patch->length);
-    }
+/* A move needs up to six mappings for a moment, of which a process may have 65530.  A batch that meets that
+ * limit half-way can be undone since so many are in reserve: pages that differ from their neighbours. */
+#define RESERVE (16 * RIMF_PAGE)
+
+static int reserve(struct rimf_patcher *p)
+{
+    const struct rimf_sys *sys = p->host.sys;
+    long r, error = 0;
+
+    if (p->reserve)
+        return 0;
+    r = sys_mmap(sys, 0, RESERVE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (sys_failed(r))
+        return (int)r;
+    for (uintptr_t at = RIMF_PAGE; at < RESERVE && !error; at += 2 * RIMF_PAGE)
+        error = sys_mprotect(sys, (uintptr_t)r + at, RIMF_PAGE, PROT_READ);
+    p->reserve = (uintptr_t)r;
+    if (error)
+        patch_reserve_release(p);
+    return (int)error;
 }
 
-static void wait_a_moment(const struct rimf_sys *sys)
+void patch_reserve_release(struct rimf_patcher *p)
 {
-    const int64_t millisecond[2] = {0, 1000 * 1000};
-    uint32_t nobody = 0;
-
-    SYS6(sys, SYS_futex, &nobody, FUTEX_WAIT_PRIVATE, nobody, millisecond, 0, 0);
+    if (p->reserve)
+        sys_munmap(p->host.sys, p->reserve, RESERVE);
+    p->reserve = 0;
 }
 
-/* Writes the old bytes of the patches [0, end), by address, over the new ones.  0: all are back.  -EDEADLK
- * is a thread that blocks SIGTRAP, and one that starts or ends does so for a moment only. */
-static int write_back(struct mvld_batch *b, size_t end)
+/* Moves old bytes over the runs [0, n), one by one, so that mappings in reserve suffice. */
+static int move_back(struct mvld_batch *b, size_t n)
 {
-    const int later = 1; /* no result of verification */
-    int r;
+    struct patch_run *runs = b->runs;
+    int first = 0;
 
-    turn_round(b, end, 0, later);
-    r = patch_method_selfmem.apply(b);
-    for (int tries = 0; r == -EDEADLK && tries < 100; tries++) {
-        wait_a_moment(b->patcher->host.sys);
-        r = patch_method_selfmem.apply(b);
+    patch_reserve_release(b->patcher);
+    for (size_t done; n--; b->runs++) {
+        int r = move_all(b, 1, 1, &done);
+
+        first = first ? first : r;
     }
-    turn_round(b, end, later, 0);
-    for (size_t i = 0; r > 0 && i < end; i++) { /* with the wrong result */
-        struct mvld_patch *patch = patch_nth(b, i);
-        if (patch_holds(patch, patch->replace))
-            patch->result = 0;
-    }
-    return r;
+    b->runs = runs;
+    return first;
 }
 
 static int apply(struct mvld_batch *b)
 {
-    size_t done, undone, end;
+    size_t done;
     int r = stretches(b);
 
+    if (!r && b->n_runs > 1)
+        r = reserve(b->patcher);
     if (r)
         return r;
     r = move_all(b, b->n_runs, 0, &done);
-    end = done ? b->runs[done - 1].end : 0;
-    if (r && done && move_all(b, done, 1, &undone) && write_back(b, end))
+    if (r && done && move_back(b, done) && patch_mem_back(b))
         return patch_finish(b, r);
     /* The moves have reached every CPU; this also empties their pipelines. */
     if (!b->patcher->alone)

@@ -3,7 +3,8 @@
  * rimf/patch/selfmem.c: writes through /proc/self/mem, without changing protections: the kernel copies a
  * page that is shared with the file, and writes the copy.
  *
- * Without other threads, the bytes are simply written.  With threads, patch/int3.c does it.
+ * A processor that executes a site while another one writes it may see half of it.  So nothing else may run,
+ * or nobody has entered the code yet.
  */
 #include "rimf/patch/private.h"
 
@@ -30,15 +31,25 @@ static int write_all(struct mvld_batch *b, int back)
     return first;
 }
 
-static int apply(struct mvld_batch *b)
+static int by_mem(struct mvld_batch *b, int back)
 {
-    int r = patch_mem_open(b->patcher);
+    int r = b->patcher->alone || b->unentered ? patch_mem_open(b->patcher) : -EBUSY;
 
     if (r)
         return r;
-    r = b->patcher->alone ? write_all(b, 0) : patch_int3(b);
+    r = write_all(b, back);
     patch_mem_close(b->patcher);
     return r;
+}
+
+int patch_mem_back(struct mvld_batch *b)
+{
+    return by_mem(b, 1);
+}
+
+static int apply(struct mvld_batch *b)
+{
+    return by_mem(b, 0);
 }
 
 const struct patch_method patch_method_selfmem = {"selfmem", apply};

@@ -171,12 +171,12 @@ static void report(struct mvld_image *image, const struct added_code *added)
         rimf_log(image->log, MVLD_LOG_WARNING, "%s: its code has no names: %s", added->owner->pass, image->error);
 }
 
-/* Makes it executable. */
-int rimf_added_realise(struct mvld_image *image, int failed)
+/* All of it is the running pass's: another one may have failed meanwhile. */
+int rimf_added_realise(struct mvld_image *image, const struct mvld_context *ctx, int failed)
 {
     int error = 0;
 
-    while (image->moved && image->moved->added) {
+    while (image->moved->added && image->moved->added->owner == ctx) {
         struct added_code *added = image->moved->added;
 
         error = failed || error ? error : moved_describe(image, added->functions, added->n);
@@ -200,8 +200,9 @@ static const char *in_use(const struct mvld_context *ctx, const struct new_secti
     for (const struct section_wanted *wanted = image->sections_wanted; wanted; wanted = wanted->next)
         if (wanted->section == &section->public)
             return "it is wanted with another protection";
-    return section->owner != ctx              ? image->error
-           : section->public.prot & PROT_EXEC ? "it is executed by now"
+    return section->owner != ctx               ? image->error
+           : section->update != image->updates ? "an earlier call of run added it"
+           : section->public.prot & PROT_EXEC  ? "it is executed by now"
            : rimf_retarget_leads_into(image, section->public.address, section->public.size)
                ? "a reference is wanted there" : NULL;
 }

@@ -14,11 +14,11 @@
 
 #include "rimf/base/base.h"
 #include "rimf/code/code.h"
+#include "rimf/emit/calls.h"
 #include "rimf/image/edits.h"
 #include "rimf/image/image.h"
 #include "rimf/moved/moved.h"
 #include "rimf/moved/symfile.h"
-#include "rimf/realise/changes.h"
 
 #include <errno.h> /* numbers only */
 
@@ -137,7 +137,7 @@ static int emit_in_place(struct mvld_image *image, struct rimf_object *object, s
     }
     error = open_calls(&c, made, &left, &why);
     if (!error)
-        error = change_calls(&c, left != NULL);
+        error = rimf_calls_change(&c, left != NULL);
     else if (error == -ENODATA && why)
         say_left(image, object, "%s: no analysis of %s: %s: run mvld analyze", why);
     if (error != -ENODATA)
@@ -238,63 +238,61 @@ static void fail(struct mvld_image *image, const struct mvld_context *ctx, int e
         image->feeder.failed(image->feeder.failed_cookie, ctx, error);
 }
 
-static int fail_all(struct mvld_image *image, int error)
-{
-    for (const struct rimf_edit_report *r = image->reports; error && r; r = r->next)
-        if (r->ctx != image->unfinished)
-            fail(image, r->ctx, error);
-    return error;
-}
-
-/* A pass that fails loses its own edits only. */
-static int emit_references(struct mvld_image *image)
+/* `emit` makes all of each pass, or none: NULL; or *error and the pass that failed, which loses its own edits only. */
+static void emit_each(struct mvld_image *image, const struct mvld_context *(*emit)(struct mvld_image *, int *error),
+                      int *failed)
 {
     const struct mvld_context *ctx;
-    int error, failed = 0;
+    int error;
 
-    while ((ctx = rimf_retargets_emit(image, &error))) {
-        failed = error;
+    while ((ctx = emit(image, &error))) {
+        *failed = error;
         fail(image, ctx, error);
         rimf_pass_failed(image, ctx);
     }
-    return failed;
 }
 
-/* Likewise; these are last. */
-static int emit_last(struct mvld_image *image)
+/* No calls of any pass could be made. */
+static void fail_calls(struct mvld_image *image, int error)
 {
-    const struct mvld_context *ctx;
-    int error, failed = 0;
+    for (const struct rimf_edit_report *r = image->reports; r; r = r->next)
+        if (r->ctx != image->unfinished)
+            fail(image, r->ctx, error);
+}
 
-    while ((image->removals.n && (ctx = rimf_removals_emit(image, &error))) ||
-           (image->sections_wanted && (ctx = rimf_protections_emit(image, &error)))) {
-        failed = error;
-        fail(image, ctx, error);
-        rimf_removals_forget(image, ctx);
-        rimf_protections_forget(image, ctx);
-    }
-    return failed;
+static void emit_moves(struct mvld_image *image, int *failed)
+{
+    const struct mvld_context *mover = image->moved ? image->moved->mover : NULL;
+    int error = mover && mover != image->unfinished ? emit_moved(image) : 0;
+
+    if (!error)
+        return;
+    *failed = error;
+    fail(image, mover, error);
 }
 
 int rimf_image_emit(struct mvld_image *image)
 {
-    int refused = emit_references(image), error = 0, failed, last;
-    const struct mvld_context *mover = image->moved ? image->moved->mover : NULL;
     size_t made = image->moved ? image->moved->n : 0;
-    int moves = mover && mover != image->unfinished;
+    int failed = 0, error = 0;
 
+    if (image->retargets.n)
+        emit_each(image, rimf_retargets_emit, &failed);
     if (image->watch)
         error = emit_all_in_place(image, made);
-    failed = moves ? emit_moved(image) : 0;
-    if (failed)
-        fail(image, mover, failed);
+    emit_moves(image, &failed);
     if (!image->watch)
         error = emit_all_in_place(image, made);
-    error = fail_all(image, error);
-    rimf_retargets_end(image);
+    if (error)
+        fail_calls(image, failed = error);
+    if (image->retargets.n)
+        rimf_retargets_end(image);
     end_edits(image);
-    last = emit_last(image);
-    return refused ? refused : failed ? failed : error ? error : last;
+    if (image->removals.n)
+        emit_each(image, rimf_removals_emit, &failed);
+    if (image->sections_wanted)
+        emit_each(image, rimf_protections_emit, &failed);
+    return failed;
 }
 
 /* Whether this thread runs the pass; another one may call moved_find. */
@@ -319,12 +317,12 @@ void rimf_image_emit_before(struct mvld_image *image)
 
 int rimf_pass_ran(struct mvld_image *image, const struct mvld_context *ctx)
 {
-    int error = rimf_splices_make(image, ctx);
+    int error = image->removals.n ? rimf_removals_check(image, ctx) : 0;
 
+    error = error || !image->splices ? error : rimf_splices_make(image, ctx);
     error = error ? error : rimf_new_sections_seal(image, ctx);
-    error = error ? error : rimf_added_realise(image, 0);
-    error = error ? error : rimf_splices_commit(image, ctx);
-    error = error || !image->removals.n ? error : rimf_removals_check(image, ctx);
+    error = error || !image->moved ? error : rimf_added_realise(image, ctx, 0);
+    error = error || !image->splices ? error : rimf_splices_commit(image, ctx);
     if (error)
         rimf_pass_failed(image, ctx); /* all of the pass, or none */
     return error;
@@ -336,7 +334,8 @@ void rimf_pass_failed(struct mvld_image *image, const struct mvld_context *ctx)
     rimf_splices_forget(image, ctx);
     rimf_removals_forget(image, ctx);
     rimf_protections_forget(image, ctx);
-    rimf_added_realise(image, 1);
+    if (image->moved)
+        rimf_added_realise(image, ctx, 1);
     if (image->moved && image->moved->mover == ctx) {
         moved_drop_plan(image);
         image->moved->mover = NULL;

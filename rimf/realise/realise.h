@@ -17,6 +17,10 @@ void rimf_pass_failed(struct mvld_image *, const struct mvld_context *);
 int rimf_image_emit(struct mvld_image *);
 /* The same, before the running pass uses actual bytes: earlier passes' edits are made. */
 void rimf_image_emit_before(struct mvld_image *);
+struct emit_calls; /* emit/calls.h */
+/* realise/calls.c: makes them in this process, together if possible; `apart`: some of the code has moved.  Counts
+ * in the `now` of the object's edits.  0, or negative errno with a sentence: nothing more can be changed. */
+int rimf_calls_change(struct emit_calls *, int apart);
 /* realise/retarget.c: changes references as passes want, except the running one.  NULL; or *error, with a
  * sentence, and the pass whose edits cannot be made: none is changed. */
 const struct mvld_context *rimf_retargets_emit(struct mvld_image *, int *error);
@@ -32,9 +36,9 @@ struct rimf_restored {
 };
 struct rimf_restored rimf_calls_restore(struct mvld_image *);
 
-/* realise/added.c: announces added code by name and unwind table; or with `failed` does not.  0, or negative
- * errno with a sentence. */
-int rimf_added_realise(struct mvld_image *, int failed);
+/* realise/added.c: announces code that the pass added by name and unwind table; or with `failed` does not.
+ * There is a region.  0, or negative errno with a sentence. */
+int rimf_added_realise(struct mvld_image *, const struct mvld_context *, int failed);
 /* Sections that a pass added can go while nothing leads there. */
 int rimf_section_remove(const struct mvld_context *, const struct mvld_section *);
 void *rimf_code_add(const struct mvld_context *, size_t size, const struct mvld_new_function *, size_t n, uint32_t names);

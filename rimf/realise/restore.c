@@ -15,18 +15,18 @@
  * The entry is found by its code: whatever jumps through the slot is one, anywhere in the object.
  */
 #include "rimf/emit/calls.h"
+#include "rimf/emit/changes.h"
 #include "rimf/realise/realise.h"
 
 #include "rimf/base/base.h"
 #include "rimf/moved/moved.h"
-#include "rimf/patch/patch.h"
 
 #include <errno.h> /* numbers only */
 
 /* State for one object. */
 struct restoring {
     struct emit_calls c;
-    struct mvld_batch *batch;
+    struct changes list;
     int entries_known;
     size_t left; /* calls that stay direct */
 };
@@ -87,8 +87,9 @@ static void restore_at(struct restoring *r, const struct analysis_call *call, ui
     if (!site_read_any(&site, kind, address, SITE_MAX) || site.to_slot ||
         rimf_unmoved(c->image, site.target) != way->target)
         return;
-    if (!call_as_it_was(r, kind, way, slot, &site) ||
-        rimf_patch_add(r->batch, site.address, &site.old, &site.made, site.length))
+    if (call_as_it_was(r, kind, way, slot, &site))
+        changes_add(&r->list, site.address, &site.old, &site.made, site.length);
+    else
         r->left++;
 }
 
@@ -116,22 +117,11 @@ static void restore_calls(struct restoring *r)
     }
 }
 
-static void commit_restored(struct restoring *r, struct rimf_restored *all)
-{
-    size_t n = rimf_patch_count(r->batch), made = 0;
-    int error = n ? rimf_patch_commit(r->batch, NULL) : 0;
-
-    for (size_t i = 0; i < n; i++)
-        made += !error && !rimf_patch_at(r->batch, i)->result;
-    all->calls += made;
-    all->left += r->left + n - made;
-}
-
 static void restore_of(struct mvld_image *image, struct rimf_object *object, struct rimf_restored *all)
 {
     const char *why = "memory is short";
     const struct analysis *s = rimf_analysis_calls(image, object, &why);
-    struct restoring r = {.c = {.image = image, .object = object}};
+    struct restoring r = {.c = {.image = image, .object = object}, .list = {.image = image}};
 
     if (s) {
         r.c.calls = s->calls;
@@ -140,16 +130,16 @@ static void restore_of(struct mvld_image *image, struct rimf_object *object, str
         if (r.c.n_ways > EMIT_WAYS_MOST)
             return; /* none of its calls was changed */
         r.c.ways = rimf_heap_alloc(&image->heap, r.c.n_ways * sizeof *r.c.ways);
-        r.batch = rimf_patch_begin(image);
     }
-    if (r.c.ways && r.batch) {
+    if (r.c.ways) {
         restore_calls(&r);
-        commit_restored(&r, all);
+        all->left += r.left + (changes_each(&r.list) ? r.list.n : r.list.refused);
+        all->calls += r.list.made;
     } else {
         all->unknown = &object->public;
         all->why = why ? why : "memory is short";
     }
-    rimf_patch_end(r.batch);
+    changes_end(&r.list);
     rimf_heap_release(&image->heap, r.c.ways);
 }
 

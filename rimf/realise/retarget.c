@@ -5,8 +5,7 @@
  *
  *     RELRO is opened if it contains a word, and the pages of entries of jump tables; each is compared
  *     with what it held
- *     the displacements of code are changed as one batch of patches; when one is refused, those
- *     that were not are changed back
+ *     the displacements of code are changed as one list (emit/changes.h)
  *     entries are written, which cannot fail any more, and what was opened is closed
  *     words are written when calls were, which are verified by what their slots held
  *
@@ -15,9 +14,9 @@
 #include "rimf/realise/realise.h"
 
 #include "rimf/base/base.h"
-#include "rimf/image/private.h"
+#include "rimf/emit/changes.h"
+#include "rimf/image/edits.h"
 #include "rimf/moved/moved.h"
-#include "rimf/patch/patch.h"
 
 #include <errno.h> /* numbers only */
 
@@ -111,18 +110,19 @@ static void write_words(struct mvld_image *image)
 
 /* ---- code ------------------------------------------------------------------------------------ */
 
-static const struct rimf_retarget *first_refused(const struct mvld_image *image, const struct mvld_batch *batch)
+static void note_refused(void *image_, uintptr_t at)
 {
-    for (size_t i = 0; i < rimf_patch_count(batch); i++)
-        for (size_t k = 0; rimf_patch_at(batch, i)->result && k < image->retargets.n; k++)
-            if (image->retargets.list[k].at == rimf_patch_at(batch, i)->address && is_due(image, &image->retargets.list[k]))
-                return &image->retargets.list[k];
-    return &image->retargets.list[0];
+    struct mvld_image *image = image_;
+    const struct rimf_retarget *r = rimf_retarget_at(image, at);
+
+    if (r && is_due(image, r) && !image->retargets.refused)
+        refuse(image, EBUSY, r, "its bytes cannot be changed now");
 }
 
-static int fill(struct mvld_image *image, struct mvld_batch *batch)
+static int change_code(struct mvld_image *image)
 {
     const struct rimf_retargets *all = &image->retargets;
+    struct changes list = {.image = image};
     int error = 0;
 
     for (size_t i = 0; i < all->n && !error; i++) {
@@ -132,27 +132,16 @@ static int fill(struct mvld_image *image, struct mvld_batch *batch)
 
         if (!r->next || !is_due(image, r))
             continue;
-        if (distance != away)
-            return refuse(image, ERANGE, r, "the target is farther than 2 GiB");
-        error = rimf_patch_add(batch, r->at, &r->old, &distance, sizeof distance);
+        if (distance == away)
+            changes_add(&list, r->at, &r->old, &distance, sizeof distance);
+        else
+            error = refuse(image, ERANGE, r, edit_far);
     }
-    return error ? rimf_fail(image, -error, "out of memory for patches") : 0;
-}
-
-static int change_code(struct mvld_image *image)
-{
-    struct mvld_batch *batch = rimf_patch_begin(image);
-    struct mvld_patch_report report = {.refused = 0};
-    int error = batch ? fill(image, batch) : -ENOMEM;
-
-    if (!error && rimf_patch_count(batch)) {
-        error = rimf_patch_commit(batch, &report);
-        if (!error && report.refused) {
-            rimf_patch_take_back(image, batch);
-            error = refuse(image, EBUSY, first_refused(image, batch), "its bytes cannot be changed now");
-        }
+    if (!error) {
+        error = changes_all(&list);
+        changes_refused(&list, note_refused, image);
     }
-    rimf_patch_end(batch);
+    changes_end(&list);
     return error;
 }
 
@@ -204,16 +193,14 @@ const struct mvld_context *rimf_retargets_emit(struct mvld_image *image, int *er
         return NULL;
     all->refused = NULL;
     *error = emit(image);
-    if (*error)
-        return all->refused ? all->refused : all->list[0].ctx;
-    return NULL;
+    return !*error ? NULL : all->refused ? all->refused : all->list[0].ctx;
 }
 
 void rimf_retargets_end(struct mvld_image *image)
 {
     struct rimf_retargets *all = &image->retargets;
 
-    if (!all->n || all->list[0].ctx == image->unfinished)
+    if (all->list[0].ctx == image->unfinished)
         return;
     for (size_t i = 0; i < all->n; i++) {
         const struct mvld_object *holder = rimf_object_find(image, all->list[i].target);

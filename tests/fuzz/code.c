@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
  * The decoders of machine code with any bytes in front of them: call sites (site.c),
- * bodies that fit into one (inline.c), single instructions (patch_insn.c).
+ * bodies that fit into one (inline.c), single instructions (patch/insn.c).
  *
  * A length depends on nothing behind the instruction, and is none when the end is cut
- * off; two decoders that know an instruction agree on it; a site that was decoded and
- * encoded again leads where it led, as one instruction.
+ * off; a site that was decoded and encoded again leads where it led, as one instruction.
  *
  * The input is the code.
  */
 #include "rimf/patch/private.h"
+#include "rimf/x86/decode.h"
 #include "passes/multiverse/site/site.h"
 
 #include <stdlib.h>
@@ -36,14 +36,14 @@ static uint8_t *cut(const uint8_t *code, size_t size)
 
 static void lengths(const uint8_t *code, size_t size)
 {
-    size_t one = patch_instruction(code, size), plain = mv_inline_length(code, size);
+    struct instruction i;
+    size_t one = decode(code, size, &i), plain = mv_inline_length(code, size);
 
-    must(one <= size && plain <= size);
-    must(!one || !plain || one == plain);
+    must(one <= size && (!plain || plain == one));
     for (size_t room = 0; room <= size && room <= LONGEST; room++) {
         uint8_t *copy = cut(code, room);
 
-        must(patch_instruction(copy, room) == (one <= room ? one : 0));
+        must(decode(copy, room, &i) == (one <= room ? one : 0));
         must(mv_inline_length(copy, room) == (plain <= room ? plain : 0));
         if (patch_one_instruction(copy, room))
             must(one && one <= room);
@@ -54,14 +54,13 @@ static void lengths(const uint8_t *code, size_t size)
 /* The upper bytes of a word are zero, and one thread stands before it or behind it. */
 static void one_site(uint64_t word, unsigned length, int must_be_known)
 {
+    struct instruction i;
     uint8_t bytes[8];
-    size_t first;
 
     memcpy(bytes, &word, sizeof bytes);
     must(length == 8 || !(word >> 8 * length));
-    first = patch_instruction(bytes, length);
     must(must_be_known ? patch_one_instruction(bytes, length)
-                       : !first || first == length || bytes[0] == 0xc3);
+                       : decode(bytes, length, &i) == length || bytes[0] == 0xc3);
 }
 
 /* The load of a constant, and the `mov` of any value that takes its place. */
@@ -69,11 +68,12 @@ static void one_read(const uint8_t *load, unsigned length)
 {
     static const uint64_t values[] = {0, 1, 0x80, 0x8000, 0xdeadbeef, 0x0123456789abcdef, UINT64_MAX};
     uint8_t made[MV_SITE_MAX];
+    struct instruction i;
 
     must(patch_one_instruction(load, length));
-    for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
-        mv_read_encode(load, length, values[i], made);
-        must(patch_instruction(made, length) == length);
+    for (size_t k = 0; k < sizeof values / sizeof *values; k++) {
+        mv_read_encode(load, length, values[k], made);
+        must(decode(made, length, &i) == length);
     }
 }
 

@@ -13,6 +13,7 @@ import subprocess
 from pathlib import Path
 
 from machine import check, did, libdir, prefix, start
+import support
 
 
 def there_and_back(machine):
@@ -24,6 +25,11 @@ def there_and_back(machine):
         check(machine.is_applied(program), f"{program} does not start from its snapshot")
         found = machine.status(program)
         check(found["trouble"] is None and found["code"] > 0, f"status: {found}")
+    user = ["env", "HOME=/nowhere", "setpriv", "--reuid=65534", "--clear-groups", machine.mvld]
+    check(did([*user, "status"]) == did([machine.mvld, "status"]), "another user is told the same")
+    said = machine.fails_as(user[:-1], "disable", one)
+    check(said.endswith("it is not in the record of changes, "
+                        "/nowhere/.local/state/mvld/changes\n"), f"and takes back nothing: {said}")
     said = did([machine.mvld, "enable", one])
     check(re.fullmatch(rf"{one} starts under mvld by [^\n]+\n( [^\n]+\n)?", said), f"one thing is said, no step: {said}")
     check(machine.is_applied(one) and machine.status(one)["trouble"] is None, "enabled twice")
@@ -87,11 +93,11 @@ def library_upgraded(machine):
         new.rename(library)
 
     def answers():
-        done = subprocess.run([program], env={"MVLD_DEBUG": "files"}, capture_output=True, text=True)
-        return done.returncode, ": applied" in done.stderr
+        done = subprocess.run([program], env={"TELL_MAPPED": "1"}, capture_output=True, text=True)
+        return done.returncode, "own" in support.from_snapshot(done)
 
     compile_library(1)
-    subprocess.run(["gcc", "-O2", "-x", "c", "-", "-x", "none", "-o", program, library],
+    subprocess.run(["gcc", "-O2", support.MAPPED, "-x", "c", "-", "-x", "none", "-o", program, library],
                    input="int ask(void); int main(void) { return ask(); }", text=True, check=True)
     did([machine.mvld, "enable", program])
     before = machine.status(program)
@@ -185,8 +191,17 @@ def rescued(machine):
     configured = cache.read_text()
     did([machine.mvld, "enable", one, two])
     snapshots = sorted(Path("/var/cache/mvld/snapshots").glob("*-*"))
+    another = machine.folder / "another"
+    shutil.copytree("/var/lib/mvld", another)
+    os.environ["MVLD_STATE"] = str(another)
+    did([machine.restore, one])
+    del os.environ["MVLD_STATE"]
+    check(sorted(Path("/var/cache/mvld/snapshots").glob("*-*")) == snapshots, "a record of its own takes no snapshot")
+    cache.chmod(0o640)
     did([machine.restore, one])
     check(len(snapshots) == 2 and len(sorted(Path("/var/cache/mvld/snapshots").glob("*-*"))) == 1, "its snapshot is gone")
+    check(cache.stat().st_mode & 0o7777 == 0o640, "config.cache has another mode")
+    cache.chmod(0o644)
     check(machine.is_applied(two) and machine.status(two)["trouble"] is None, "the other is as it was")
     did([machine.mvld, "config", "--check"])
     did([machine.mvld, "enable", one])

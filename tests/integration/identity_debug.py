@@ -132,16 +132,14 @@ def valgrind(program, passes):
 def perf(program, passes):
     """Samples have no names. In moved code they come from a map that the pass writes when it is asked
     to."""
-    if not shutil.which("perf"):
-        support.skip("perf is missing")
+    support.need_perf()
     data = program.folder / "perf.data"
     program.perf_map = True
     maps = set(Path("/tmp").glob("perf-*.map"))
     done = program.run(["perf", "record", "-q", "-N", "-e", "cpu-clock:u", "-F", "500", "-o", data,
                         program.path, "spin"], passes)
     check("does not run" not in done.stderr, done.stderr)
-    if done.returncode:
-        support.skip(f"perf cannot record here: {done.stderr.strip()}")
+    check(not done.returncode, done.stderr)
     report = program.run(["perf", "report", "-i", data, "--stdio", "--no-children", "-F",
                           "overhead,sym"], []).stdout
     for path in set(Path("/tmp").glob("perf-*.map")) - maps:

@@ -44,7 +44,10 @@ class Machine:
                 for place in places for path in place.rglob("*") if path.exists()}
 
     def fails(self, *words):
-        done = subprocess.run([self.mvld, *map(str, words)], capture_output=True, text=True, stdin=subprocess.DEVNULL)
+        return self.fails_as([], *words)
+
+    def fails_as(self, prefix, *words):
+        done = subprocess.run([*prefix, self.mvld, *map(str, words)], capture_output=True, text=True, stdin=subprocess.DEVNULL)
         check(done.returncode == 1, f"{words}: status {done.returncode}\n{done.stdout}{done.stderr}")
         return done.stdout + done.stderr
 

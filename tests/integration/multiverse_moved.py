@@ -38,11 +38,10 @@ def main():
         config += more + support.COPY
         stays(program, environment, config)
         for applied in [False, True] if way == "snapshot" else [False]:
-            done = support.run([support.LOADER, program], MVLD_DEBUG="passes", **environment,
-                               config=config)
+            done = support.run([support.LOADER, program], TELL_MAPPED=1, **environment, config=config)
             check(done.returncode == 0,
                   f"status {done.returncode}\n{done.stdout}{done.stderr[-4000:]}")
-            check(("its work is in the snapshot" in done.stderr) == applied, done.stderr)
+            check(support.has_moved(done) and bool(support.from_snapshot(done)) == applied, done.stderr)
             print(done.stdout.strip())
 
 

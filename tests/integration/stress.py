@@ -6,10 +6,8 @@ times each.
 
 METHOD is a value of `[app] patch`, LOADER is mvld, moved (mvld, and code moves:
 direct-calls and concat come first) or plain (ld.so with libmultiverse, where no method can be
-asked for: auto).  "mprotect" gives way to
-another method when threads run, so there a timer's signal handler calls instead.
-"blocked" after the method: one thread blocks all signals, which breakpoints
-cannot live with, so that another method must take over.
+asked for: auto).  "mprotect" and "selfmem" give way to another method when
+threads run, so there a timer's signal handler calls instead.
 
 A failure means: a crash, a call that ran with a wrong value of the switch, a
 commit or revert that did not bind everything, a page that was writable and
@@ -56,15 +54,16 @@ def used_methods(folder, program, loader, method, how):
                           text=True, timeout=60)
     text = "".join(p.read_text() for p in folder.glob("log.*"))
     check(done.returncode == 0, f"status {done.returncode}\n{done.stdout}{done.stderr}{text[-2000:]}")
-    for name in ["stress", "liboneof.so", "libother.so"] if loader == "moved" else []:
-        check(re.search(f"/{name}: .* moved to", text), f"{name} has not moved")
+    if loader == "moved":
+        moved = {name for name, *_ in support.moved_code(text)}
+        check({"stress", "liboneof.so", "libother.so"} <= moved, f"only these have moved: {moved}")
     found = re.findall(r"changes by (\w+)", text)
     return {name: found.count(name) for name in set(found)}, text
 
 
 def main():
     method, loader, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
-    how = "signals" if method == "mprotect" else "blocked" if "blocked" in sys.argv[4:] else "threads"
+    how = "signals" if method in ("mprotect", "selfmem") else "threads"
     kind = "musl-" if support.MUSL else ""
     with support.scratch_folder() as folder:
         support.take(folder, "integration/stress", "watch",
@@ -74,7 +73,7 @@ def main():
             used, log = used_methods(folder, program, loader, method, how)
             if "cannot be used" in log:
                 support.skip(f"patch = {method} cannot be used on this machine")
-            expected = {"auto": "remap"}.get(method, method) if how != "blocked" else "remap"
+            expected = {"auto": "remap"}.get(method, method)
             check(used.get(expected, 0) >= 590, f"methods used: {used}")
             print("methods of the first 600:", used)
         begin = time.monotonic()

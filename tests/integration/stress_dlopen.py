@@ -5,7 +5,6 @@ switches, variation points and call sites that need each other, in every mode of
 dlopen.  A failure means that an object that came was not bound (under mvld: before
 its constructors), that one that went is still in use, or that one that came again
 at another place, or at the same, is taken for the old one."""
-import re
 import sys
 from pathlib import Path
 
@@ -32,7 +31,7 @@ def main():
         print(done.stdout, done.stderr)
         said = "".join(path.read_text() for path in folder.glob("log.*"))
         for name in ["late1", "late2"] if loader == "moved" else []:
-            times = len(re.findall(f"/lib{name}.so: .* moved to", said))
+            times = [moved for moved, *_ in support.moved_code(said)].count(f"lib{name}.so")
             support.check(times > 9, f"lib{name}.so moved {times} times")
         support.check(done.returncode == 0, f"status {done.returncode}")
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""stress_processes.py METHOD LOADER COUNT [unblocked]: stress/processes.c starts COUNT processes
+"""stress_processes.py METHOD LOADER COUNT: stress/processes.c starts COUNT processes
 each by fork, vfork and posix_spawn while it commits and reverts.  METHOD and LOADER
 as in stress.py."""
 import sys

@@ -16,6 +16,18 @@ MULTIVERSE __attribute__((noinline)) int module_take(int *lock)
     return many ? ++*lock : 0;
 }
 
+static int doubled MULTIVERSE = 1;
+
+static MULTIVERSE __attribute__((noinline)) int ask_doubled(void)
+{
+    return doubled;
+}
+
+int call_module_doubled(void)
+{
+    return ask_doubled() + 100;
+}
+
 int call_take_in_module(int *lock)
 {
     return take(lock) + 100;

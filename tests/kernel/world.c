@@ -27,6 +27,18 @@ int call_take(int *lock)
     return take(lock) + 100;
 }
 
+static int doubled MULTIVERSE = 1;
+
+static MULTIVERSE __attribute__((noinline)) int ask_doubled(void)
+{
+    return doubled;
+}
+
+int call_doubled(void)
+{
+    return ask_doubled() + 100;
+}
+
 int call_level(void)
 {
     return level() + 100;
@@ -65,6 +77,9 @@ int eight(void)
     __asm__ volatile("xor %%ecx, %%ecx" ::: "rcx");
     return 8;
 }
+
+/* nopl 0(%rax,%rax): as the kernel's, where others put code. */
+__asm__(".text\n.balign 16\n.globl nine\nnine:\n\t.byte 0x0f, 0x1f, 0x44, 0x00, 0x00\n\tret\n\t.skip 16, 0xcc\n");
 
 struct operations operations = {.get = seven};
 

@@ -27,7 +27,8 @@ MULTIVERSE int trace(void);             /* the module's */
 MULTIVERSE int module_take(int *lock);  /* the module's, which asks the kernel's switch */
 int call_take(int *lock), call_level(void), call_from_init(int *lock), call_through(int *lock);
 void call_everywhere(int *lock);
-int call_operation(void), eight(void);
+int call_operation(void), eight(void), nine(void);
+int call_doubled(void), call_module_doubled(void); /* static variables `doubled` */
 int call_take_in_module(int *lock), call_trace(void), call_module_take(int *lock);
 
 #endif

@@ -167,6 +167,17 @@ with scratch() as folder:
         equal((code, out), (0, "hello\n"), "a program that may only be executed")
         contains(err, "started without mvld: it may be executed, and not read", "with a note")
 
+    # Nor does the program miss a loader of ours that is not there, or damaged.
+    (folder / "damaged").write_bytes(b"\x7fELF")
+    (folder / "damaged").chmod(0o755)
+    for gone, why in (folder / "gone", "No such file or directory"), (folder / "damaged", "Exec format error"):
+        code, out, err = started("--loader", gone, "--argv0", "name", "sh", "-c", "echo $0; exit 3")
+        equal((code, out), (3, "name\n"), f"without {gone}")
+        contains(err, f"started without mvld: {gone}: {why}\n", "with a note")
+    code, out, err = run(mvld, "build", "--loader", folder / "gone", "sh")
+    equal((code, out), (1, ""), "nor is there a snapshot")
+    contains(err, "/gone: No such file or directory\n", "and why")
+
     # Programs of musl's.
     if shutil.which("musl-gcc"):
         musl = folder / "musl"

@@ -9,6 +9,10 @@
  *   call a function on a stack of ours; attach_end() gives it back its registers, and the system call goes on.
  *   No thread of ours is left in the process, and no memory.
  *
+ *   Each switch between tool and thread may wait for the processor, and what the thread serves waits, too.
+ *   So the thread is let go between any two requests, and nothing is read or looked up while it is stopped
+ *   that can be before or after.
+ *
  *   What the thread runs ends by itself in the system call rt_sigreturn(2), which brings back all that the
  *   thread had, as behind a signal's handler.  So the tool may be killed at any point.
  *
@@ -33,14 +37,15 @@ struct attach_object {
 
 struct attach {
     pid_t pid, thread, stray; /* thread: the stopped one, or 0; stray: see rest.c */
-    int memory, folder; /* /proc/PID/mem and /proc/PID, or -1 */
+    int memory, maps, folder; /* /proc/PID/mem, /proc/PID/maps and /proc/PID, or -1; once the process executes
+                               * another program, the first two are empty */
     char why[600]; /* the sentence of the last error */
     uint64_t began; /* start time of the process: field 22 of its stat */
     struct attach_object *objects;
     size_t n_objects;
     uint64_t syscall_ret, restorer; /* two addresses in libc's code: see call.c */
     struct attach_stopped *stopped;
-    uint64_t pause; /* nanoseconds that the thread was stopped */
+    uint64_t pause; /* nanoseconds of the longest stop of a thread */
     struct attach_thread *others; /* further stopped threads */
     size_t n_others;
     struct elf_file *elf; /* of the object of the last query for a function: with this `dynamic`, or
@@ -64,6 +69,9 @@ int attach_write(const struct attach *, uint64_t address, const void *from, size
 /* Whether the process itself may write there; whether it may execute what is there. */
 int attach_is_writable(const struct attach *, uint64_t address, size_t size);
 int attach_is_code(const struct attach *, uint64_t address);
+/* The mapping that contains the address: 0, or -1.  *text is NULL at first, and freed by the caller at last: all
+ * mappings, if the kernel cannot be asked for one (before Linux 6.11). */
+int attach_mapping(const struct attach *, uint64_t address, char **text, uint64_t *start, uint64_t *end);
 uint64_t attach_auxiliary(const struct attach *, uint64_t type); /* from its auxv; 0: missing */
 /* Whether it is still the opened process, and may be reached. */
 int attach_check(struct attach *);
@@ -84,26 +92,42 @@ void attach_path(const struct attach *, const struct attach_object *, char *to, 
 /* An object of this base name, up to a version: "libc.so" is libc.so.6, too.  NULL: none. */
 const struct attach_object *attach_named(const struct attach *, const char *name);
 
+/* ---- calls.c */
+struct attach_waiting { /* in a system call */
+    uint64_t number, sp, pc;
+};
+/* Whether this is a waiting call, while the thread is in it (`waits`), or as it returns. */
+int attach_is_rest(const struct attach *, uint64_t number, const uint64_t *arguments, int waits);
+int attach_waits(const struct attach *, pid_t thread, struct attach_waiting *); /* Is it in one? */
+
 /* ---- rest.c */
 struct attach_stopped { /* the thread's state, to be restored; and our memory in its process */
     struct user_regs_struct registers;
+    struct attach_waiting before; /* as seen before it was stopped */
+    uint64_t number;     /* of its system call, as the program made it */
     uint64_t mask;       /* of blocked signals */
     uint8_t *xstate;     /* NT_X86_XSTATE */
     size_t xstate_size;
-    uint64_t since;      /* attach_clock() when it was stopped */
+    uint64_t since;      /* attach_clock() when it was last seen running */
     uint64_t area, room, room_used; /* 0: no memory yet */
 };
-/* Stops one waiting thread, within so many milliseconds.  0, or -1. */
-int attach_rest(struct attach *, unsigned milliseconds);
+enum attach_place {
+    ATTACH_IN_CALL, /* in any system call: may make system calls of ours */
+    ATTACH_AT_REST  /* waiting: may call functions, too */
+};
+/* Stops one thread there, within so many milliseconds.  0, or -1. */
+int attach_rest(struct attach *, enum attach_place, unsigned milliseconds);
 /* Resumes the stopped thread with this request of ptrace(2), until its next stop.  Returns the
  * status of waitpid(2), or -1: it has ended, or the time is up.  Signals that come meanwhile are
  * delivered. */
 int attach_resume(struct attach *, int request, unsigned milliseconds);
 int attach_interrupt(struct attach *); /* and waits: 0, or -1 */
 uint64_t attach_clock(void);
+void attach_hurry(int hurries); /* 0: no more */
 void attach_pause(unsigned tries); /* between looks: the process needs the processor, too */
-/* The status of a thread that stops before attach_clock() says so, or -1; and the signal that it stopped with. */
-int attach_wait(pid_t thread, uint64_t until);
+/* The status of a thread that stops before attach_clock() says so, or -1; and the signal that it stopped with.
+ * *ran, which may be NULL: when it was last seen running, if it was. */
+int attach_wait(pid_t thread, uint64_t until, uint64_t *ran);
 int attach_signal(int status);
 int attach_release(pid_t thread, int signal); /* lets it go.  0; or -1: it has ended, or does not stop */
 /* A system call that was interrupted by our stop alone, and is to be made again: 1 when the registers were changed. */
@@ -141,7 +165,11 @@ pid_t attach_stands_in(const struct attach *, const struct attach_range *, size_
 
 /* ---- call.c */
 #define ATTACH_ROOM (4u << 20) /* bytes for arguments and answers; untouched memory costs nothing */
+/* Stops a thread that waits, again after attach_give_back().  0, or -1. */
+size_t attach_frame_size(const struct attach *); /* of what is written below the stack pointer, and its red zone */
 int attach_begin(struct attach *, unsigned milliseconds);
+/* Lets the thread go on, and keeps our memory.  0, or -1. */
+int attach_give_back(struct attach *);
 /* Copies `what` into the process, and returns its address; 0: no space, or an error. */
 uint64_t attach_put(struct attach *, const void *what, size_t size);
 /* Calls it with up to six arguments.  0, or -1. */
@@ -149,7 +177,7 @@ int attach_call(struct attach *, uint64_t function, const uint64_t *arguments, s
 /* Makes the thread execute this system call; the kernel's result.  0, or -1. */
 int attach_system_call(struct attach *, long number, const uint64_t arguments[6], uint64_t *result);
 uint64_t attach_room(const struct attach *, size_t *size); /* the remaining space */
-/* Restores and resumes the thread.  0, or -1. */
+/* Restores and resumes the thread, and removes our memory, for which a thread is stopped again if none is.  0, or -1. */
 int attach_end(struct attach *);
 
 #endif

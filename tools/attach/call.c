@@ -32,6 +32,7 @@
 #define RED_ZONE 128
 #define PAGE 4096u
 #define STACK (256u << 10)
+#define END_MS 3000
 #define CALL_MS 10000 /* enough for a commit of many functions; otherwise some thread holds a lock */
 
 /* The kernel's struct rt_sigframe without its siginfo, which it does not read (arch/x86/include/asm/sigframe.h). */
@@ -101,7 +102,7 @@ static int write_frame(struct attach *a, uint64_t at)
     struct frame f = {.restorer = a->restorer, .uc_flags = UC_FP_XSTATE | UC_SIGCONTEXT_SS | UC_STRICT_RESTORE_SS,
         .stack_flags = SS_NOT_VALID, .r8 = r->r8, .r9 = r->r9, .r10 = r->r10, .r11 = r->r11, .r12 = r->r12,
         .r13 = r->r13, .r14 = r->r14, .r15 = r->r15, .rdi = r->rdi, .rsi = r->rsi, .rbp = r->rbp,
-        .rbx = r->rbx, .rdx = r->rdx, .rax = again ? r->orig_rax : r->rax, .rcx = r->rcx, .rsp = r->rsp,
+        .rbx = r->rbx, .rdx = r->rdx, .rax = again ? s->number : r->rax, .rcx = r->rcx, .rsp = r->rsp,
         .rip = again ? r->rip - 2 : r->rip, .eflags = r->eflags, .cs = (uint16_t)r->cs, .ss = (uint16_t)r->ss,
         .fpstate = xstate, .mask = s->mask};
     struct xstate_words words = {.magic1 = MAGIC1, .extended_size = (uint32_t)s->xstate_size + 4,
@@ -116,9 +117,14 @@ static int write_frame(struct attach *a, uint64_t at)
     return 0;
 }
 
-static uint64_t frame_on_stack(const struct attach_stopped *s)
+size_t attach_frame_size(const struct attach *a)
 {
-    return (s->registers.rsp - RED_ZONE - s->xstate_size - sizeof(struct frame) - 128) & ~UINT64_C(63);
+    return RED_ZONE + a->stopped->xstate_size + sizeof(struct frame) + 128 + 64;
+}
+
+static uint64_t frame_on_stack(const struct attach *a)
+{
+    return (a->stopped->registers.rsp - attach_frame_size(a) + 64) & ~UINT64_C(63);
 }
 
 /* ---- the borrowed thread */
@@ -140,7 +146,9 @@ static int lead(struct attach *a, struct user_regs_struct *r)
 static int lost(struct attach *a)
 {
     attach_release(a->thread, 0);
+    attach_hurry(0);
     a->thread = 0;
+    a->stopped->area = 0;
     return attach_fail(a, "process %d ended meanwhile", a->pid);
 }
 
@@ -149,7 +157,7 @@ int attach_system_call(struct attach *a, long number, const uint64_t arguments[6
     struct user_regs_struct r = a->stopped->registers;
 
     r.rip = a->syscall_ret;
-    r.rsp = frame_on_stack(a->stopped);
+    r.rsp = frame_on_stack(a);
     r.rax = (uint64_t)number;
     r.rdi = arguments[0];
     r.rsi = arguments[1];
@@ -167,21 +175,35 @@ int attach_system_call(struct attach *a, long number, const uint64_t arguments[6
     return 0;
 }
 
-static int make_memory(struct attach *a)
+static int stop(struct attach *a, enum attach_place place, unsigned milliseconds)
 {
-    struct attach_stopped *s = a->stopped;
+    return attach_rest(a, place, milliseconds) || attach_check(a) || write_frame(a, frame_on_stack(a)) ? -1 : 0;
+}
+
+/* A stop for this call alone, so that none is longer. */
+static int one_system_call(struct attach *a, unsigned milliseconds, long number, const uint64_t arguments[6],
+                           uint64_t *result)
+{
+    return stop(a, ATTACH_IN_CALL, milliseconds) || attach_system_call(a, number, arguments, result) ||
+                   attach_give_back(a)
+               ? -1
+               : 0;
+}
+
+static int make_memory(struct attach *a, unsigned milliseconds)
+{
     uint64_t area, result;
 
-    if (write_frame(a, frame_on_stack(s)) ||
-        attach_system_call(a, SYS_mmap, (uint64_t[6]){0, SIZE, PROT_READ | PROT_WRITE,
+    if (one_system_call(a, milliseconds, SYS_mmap, (uint64_t[6]){0, SIZE, PROT_READ | PROT_WRITE,
                                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, ~UINT64_C(0), 0}, &area))
         return -1;
     if ((int64_t)area < 0 && (int64_t)area > -4096)
         return attach_fail(a, "process %d has no memory for a call: %s", a->pid, strerror((int)-(int64_t)area));
-    s->area = area;
-    s->room = area + ROOM;
-    if (attach_write(a, area + CODE, code, sizeof code) || write_frame(a, area + FRAME) ||
-        attach_system_call(a, SYS_mprotect, (uint64_t[6]){area + CODE, PAGE, PROT_READ | PROT_EXEC}, &result))
+    a->stopped->area = area;
+    a->stopped->room = area + ROOM;
+    if (attach_write(a, area + CODE, code, sizeof code))
+        return attach_fail(a, "process %d: its memory cannot be written", a->pid);
+    if (one_system_call(a, milliseconds, SYS_mprotect, (uint64_t[6]){area + CODE, PAGE, PROT_READ | PROT_EXEC}, &result))
         return -1;
     if (result)
         return attach_fail(a, "process %d may not have new code: %s", a->pid, strerror((int)-(int64_t)result));
@@ -190,7 +212,9 @@ static int make_memory(struct attach *a)
 
 int attach_begin(struct attach *a, unsigned milliseconds)
 {
-    return a->why[0] || attach_rest(a, milliseconds) || attach_check(a) || make_memory(a) ? -1 : 0;
+    if (a->why[0] || ((!a->stopped || !a->stopped->area) && make_memory(a, milliseconds)))
+        return -1;
+    return stop(a, ATTACH_AT_REST, milliseconds) || write_frame(a, a->stopped->area + FRAME) ? -1 : 0;
 }
 
 uint64_t attach_put(struct attach *a, const void *what, size_t size)
@@ -254,6 +278,7 @@ int attach_call(struct attach *a, uint64_t function, const uint64_t *arguments, 
         return lost(a);
     if (wait_done(a, &words)) {
         a->thread = 0;
+        a->stopped->area = 0; /* it is in use */
         return -1;
     }
     if (attach_interrupt(a) || ptrace(PTRACE_GETREGS, a->thread, NULL, &r))
@@ -261,34 +286,54 @@ int attach_call(struct attach *a, uint64_t function, const uint64_t *arguments, 
     if (r.rip < area || r.rip > area + WAITED_AT) { /* it has left our code */
         ptrace(PTRACE_DETACH, a->thread, NULL, NULL);
         a->thread = 0;
+        a->stopped->area = 0;
         return attach_fail(a, "process %d: this machine is too busy for a request", a->pid);
     }
     *result = words.result;
     return 0;
 }
 
-int attach_end(struct attach *a)
+int attach_give_back(struct attach *a)
 {
     struct attach_stopped *s = a->stopped;
     struct iovec xstate;
+    uint64_t pause;
+    int err;
+
+    if (!s || !a->thread)
+        return 0;
+    xstate = (struct iovec){s->xstate, s->xstate_size};
+    err = ptrace(PTRACE_SETSIGMASK, a->thread, (void *)sizeof s->mask, &s->mask) ||
+          ptrace(PTRACE_SETREGSET, a->thread, (void *)NT_X86_XSTATE, &xstate) ||
+          ptrace(PTRACE_SETREGS, a->thread, NULL, &s->registers);
+    if (err)
+        return lost(a);
+    attach_release(a->thread, 0);
+    attach_hurry(0);
+    pause = attach_clock() - s->since;
+    a->pause = pause > a->pause ? pause : a->pause;
+    a->thread = 0;
+    return 0;
+}
+
+int attach_end(struct attach *a)
+{
+    struct attach_stopped *s = a->stopped;
+    char why[sizeof a->why]; /* of what failed before */
     uint64_t result;
-    int err = 0;
+    int err;
 
     if (!s)
         return 0;
-    if (a->thread && s->area) /* libc's call, for the code of ours goes */
-        err = attach_system_call(a, SYS_munmap, (uint64_t[6]){s->area, SIZE}, &result);
-    xstate = (struct iovec){s->xstate, s->xstate_size};
-    if (a->thread && !err)
-        err = ptrace(PTRACE_SETSIGMASK, a->thread, (void *)sizeof s->mask, &s->mask) ||
-              ptrace(PTRACE_SETREGSET, a->thread, (void *)NT_X86_XSTATE, &xstate) ||
-              ptrace(PTRACE_SETREGS, a->thread, NULL, &s->registers);
-    if (a->thread)
-        attach_release(a->thread, 0);
-    a->pause = attach_clock() - s->since;
-    a->thread = 0;
+    memcpy(why, a->why, sizeof why);
+    err = attach_give_back(a);
+    if (!err && s->area)
+        err = one_system_call(a, END_MS, SYS_munmap, (uint64_t[6]){s->area, SIZE}, &result);
+    attach_give_back(a); /* a call that failed */
     free(s->xstate);
     free(s);
     a->stopped = NULL;
-    return err ? attach_fail(a, "process %d ended meanwhile", a->pid) : 0;
+    if (!err || why[0])
+        memcpy(a->why, why, sizeof why);
+    return err;
 }

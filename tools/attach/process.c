@@ -12,6 +12,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -185,7 +186,7 @@ struct attach *attach_open(pid_t pid)
 
     prctl(PR_SET_TIMERSLACK, 1); /* pauses of microseconds shall be that */
     a->pid = pid;
-    a->memory = -1;
+    a->memory = a->maps = -1;
     snprintf(path, sizeof path, "/proc/%d", pid);
     a->folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (a->folder < 0) {
@@ -196,7 +197,8 @@ struct attach *attach_open(pid_t pid)
     if (attach_check(a) || check_machine(a))
         return a;
     a->memory = openat(a->folder, "mem", O_RDWR | O_CLOEXEC);
-    if (a->memory < 0)
+    a->maps = openat(a->folder, "maps", O_RDONLY | O_CLOEXEC);
+    if (a->memory < 0 || a->maps < 0)
         attach_fail(a, "process %d: its memory cannot be opened: %s", pid, strerror(errno));
     return a;
 }
@@ -213,6 +215,8 @@ void attach_close(struct attach *a)
     free(a->elf);
     if (a->memory >= 0)
         close(a->memory);
+    if (a->maps >= 0)
+        close(a->maps);
     if (a->folder >= 0)
         close(a->folder);
     free(a);
@@ -226,6 +230,32 @@ int attach_read(const struct attach *a, uint64_t address, void *to, size_t size)
 int attach_write(const struct attach *a, uint64_t address, const void *from, size_t size)
 {
     return pwrite(a->memory, from, size, (off_t)address) == (ssize_t)size ? 0 : -1;
+}
+
+struct query { /* the kernel's struct procmap_query */
+    uint64_t size, flags, address, start, end, protection, page_size, offset, inode;
+    uint32_t major, minor, name_size, id_size;
+    uint64_t name, id;
+};
+#define QUERY _IOWR('f', 17, struct query) /* PROCMAP_QUERY */
+
+int attach_mapping(const struct attach *a, uint64_t address, char **text, uint64_t *start, uint64_t *end)
+{
+    struct query q = {.size = sizeof q, .address = address};
+
+    if (!*text && !ioctl(a->maps, QUERY, &q)) {
+        *start = q.start;
+        *end = q.end;
+        return 0;
+    }
+    if (!*text && errno == ENOENT)
+        return -1;
+    if (!*text)
+        *text = attach_file(a, "maps", NULL);
+    for (const char *line = *text; line && *line; line = strchr(line, '\n'), line += line != NULL)
+        if (sscanf(line, "%lx-%lx", start, end) == 2 && address >= *start && address < *end)
+            return 0;
+    return -1;
 }
 
 /* Whether the mapping of this range, as in "r-xp", has the protection. */

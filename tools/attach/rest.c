@@ -2,14 +2,13 @@
  *
  * attach/rest.c: stops one thread where it waits.
  *
- * Suitable system calls are those by which an event loop, a worker or a shell waits.  malloc, the
- * host loader and mvld make none of them; their calls (mmap, openat, a futex that is no condition
- * variable) are not in the list.
- *
  * A system call that is interrupted is started again by the kernel when the registers say so.  epoll_wait(2)
  * and few others say -EINTR, which a program sees as a signal's; it is made "again, unless a handler runs".
  *
  * In a signal's handler nothing is known: it may have interrupted malloc.
+ *
+ * A frame is written below the stack pointer.  A coroutine's stack, or a goroutine's, may have no room there and
+ * something else below it.  So the stack must be one that the kernel or the C library made for the thread.
  */
 #include "tools/attach/attach.h"
 #include "tools/common/tools.h"
@@ -18,7 +17,7 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/futex.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,6 +30,7 @@
 
 #define ERESTARTNOHAND 514 /* the kernel's: again, unless a handler runs */
 #define XSTATE_MAX 16384
+#define PATIENCE 8   /* rounds in which only threads that wait are tried */
 #define FOLLOW_MS 20 /* time for which a running thread is followed from call to call */
 
 uint64_t attach_clock(void)
@@ -52,42 +52,6 @@ void attach_pause(unsigned tries)
         nap(20);
 }
 
-/* Does a read from this descriptor wait for somebody else? */
-static int is_stream(const struct attach *a, uint64_t descriptor)
-{
-    static const char *const streams[] = {"pipe:", "socket:", "/dev/pts/", "/dev/tty"};
-    char path[40], name[64];
-    ssize_t n;
-
-    snprintf(path, sizeof path, "fd/%u", (unsigned)descriptor);
-    n = readlinkat(a->folder, path, name, sizeof name - 1);
-    name[n > 0 ? n : 0] = 0;
-    for (size_t i = 0; i < sizeof streams / sizeof *streams; i++)
-        if (!strncmp(name, streams[i], strlen(streams[i])))
-            return 1;
-    return 0;
-}
-
-/* Whether this is a waiting call, while the thread is in it (`waits`), or as it returns. */
-static int is_rest(const struct attach *a, uint64_t number, const uint64_t *arguments, int waits)
-{
-    switch (number) {
-    case SYS_poll: case SYS_ppoll: case SYS_select: case SYS_pselect6:
-    case SYS_epoll_wait: case SYS_epoll_pwait: case 441: /* epoll_pwait2 */
-    case SYS_nanosleep: case SYS_clock_nanosleep: case SYS_accept: case SYS_accept4:
-        return 1;
-    case SYS_wait4: case SYS_waitid: case SYS_pause: case SYS_rt_sigtimedwait:
-    case SYS_recvfrom: case SYS_recvmsg: case SYS_io_getevents:
-        return waits;
-    case SYS_read:
-        return waits && is_stream(a, arguments[0]);
-    case SYS_futex: /* glibc's condition variables, semaphores and pthread_join; its locks take FUTEX_WAIT */
-        return waits && (arguments[1] & FUTEX_CMD_MASK) == FUTEX_WAIT_BITSET;
-    default:
-        return 0;
-    }
-}
-
 char *attach_thread_file(const struct attach *a, pid_t thread, const char *what)
 {
     char path[48], *text;
@@ -97,29 +61,22 @@ char *attach_thread_file(const struct attach *a, pid_t thread, const char *what)
     return text ? text : must_print("%s", "");
 }
 
-static int waits_in_a_call(const struct attach *a, pid_t thread)
-{
-    char *text = attach_thread_file(a, thread, "syscall");
-    uint64_t number, arguments[3];
-    int n = sscanf(text, "%lu %lx %lx %lx", &number, &arguments[0], &arguments[1], &arguments[2]);
-
-    free(text);
-    return n == 4 && is_rest(a, number, arguments, 1);
-}
-
 /* ---- stops */
 
-int attach_wait(pid_t thread, uint64_t until)
+int attach_wait(pid_t thread, uint64_t until, uint64_t *ran)
 {
     int status;
 
     for (unsigned tries = 0;; tries++) {
+        uint64_t now = attach_clock();
         pid_t got = waitpid(thread, &status, __WALL | WNOHANG);
 
         if (got == thread)
             return WIFSTOPPED(status) ? status : -1;
-        if (got < 0 || attach_clock() > until)
+        if (got < 0 || now > until)
             return -1;
+        if (ran)
+            *ran = now;
         attach_pause(tries);
     }
 }
@@ -138,35 +95,40 @@ int attach_signal(int status)
 
 /* The status of the requested stop, or -1.  After other stops the thread continues with this
  * request. */
-static int wait_for_stop(struct attach *a, int request, uint64_t until)
+static int wait_for_stop(struct attach *a, int request, uint64_t until, uint64_t *ran)
 {
-    int status = attach_wait(a->thread, until);
+    int status = attach_wait(a->thread, until, ran);
 
     while (status != -1 && is_foreign(status)) {
         if (ptrace(request, a->thread, NULL, attach_signal(status)))
             return -1;
-        status = attach_wait(a->thread, until);
+        status = attach_wait(a->thread, until, ran);
     }
     return status;
 }
 
-static int resume_until(struct attach *a, int request, uint64_t until)
+static int resume_until(struct attach *a, int request, uint64_t until, uint64_t *ran)
 {
-    return ptrace(request, a->thread, NULL, NULL) ? -1 : wait_for_stop(a, request, until);
+    return ptrace(request, a->thread, NULL, NULL) ? -1 : wait_for_stop(a, request, until, ran);
 }
 
 int attach_resume(struct attach *a, int request, unsigned milliseconds)
 {
-    return resume_until(a, request, attach_clock() + milliseconds * UINT64_C(1000000));
+    return resume_until(a, request, attach_clock() + milliseconds * UINT64_C(1000000), NULL);
 }
 
-int attach_interrupt(struct attach *a)
+static int interrupt(struct attach *a, uint64_t *ran)
 {
     uint64_t until = attach_clock() + UINT64_C(1000000000);
 
     if (ptrace(PTRACE_INTERRUPT, a->thread, NULL, NULL))
         return -1;
-    return wait_for_stop(a, PTRACE_CONT, until) == -1 ? -1 : 0;
+    return wait_for_stop(a, PTRACE_CONT, until, ran) == -1 ? -1 : 0;
+}
+
+int attach_interrupt(struct attach *a)
+{
+    return interrupt(a, NULL);
 }
 
 /* ---- what the thread has */
@@ -192,39 +154,73 @@ int attach_mend_call(const struct attach *a, pid_t thread, struct user_regs_stru
     return 1;
 }
 
+/* Whether the thread is on its own stack: the kernel's, which the auxiliary vector's random bytes are above, or one with
+ * the thread's control block at its end. */
+static int is_on_its_stack(const struct attach *a, const struct user_regs_struct *r)
+{
+    uint64_t start, end, random;
+    char *text = NULL;
+    int is = !attach_mapping(a, r->rsp, &text, &start, &end);
+
+    free(text);
+    if (is && r->fs_base >= r->rsp && r->fs_base < end)
+        return r->rsp - start >= attach_frame_size(a);
+    random = is ? attach_auxiliary(a, AT_RANDOM) : 0;
+    return random >= r->rsp && random < end;
+}
+
+static int is_at(const struct attach *a, enum attach_place place, const struct user_regs_struct *r, int waits)
+{
+    uint64_t arguments[2] = {r->rdi, r->rsi};
+
+    if ((int64_t)r->orig_rax < 0 || !is_on_its_stack(a, r))
+        return 0;
+    return place == ATTACH_IN_CALL ||
+           (attach_is_rest(a, a->stopped->number, arguments, waits) && !attach_is_in_handler(a, r));
+}
+
+/* The system call that the thread is in, which was seen before if it is still the same stay there. */
+static uint64_t call_number(const struct attach_stopped *s)
+{
+    const struct user_regs_struct *r = &s->registers;
+
+    return r->orig_rax == SYS_restart_syscall && r->rip == s->before.pc && r->rsp == s->before.sp ? s->before.number
+                                                                                                 : r->orig_rax;
+}
+
 /* Reads the thread's state; 0 if it is at a suitable place. */
-static int look(struct attach *a, int waits)
+static int look(struct attach *a, enum attach_place place, int waits)
 {
     struct attach_stopped *s = a->stopped;
     struct iovec area = {s->xstate, XSTATE_MAX};
-    uint64_t arguments[2];
 
-    if (ptrace(PTRACE_GETREGS, a->thread, NULL, &s->registers))
-        return -1;
-    arguments[0] = s->registers.rdi;
-    arguments[1] = s->registers.rsi;
-    if ((int64_t)s->registers.orig_rax < 0 || !is_rest(a, s->registers.orig_rax, arguments, waits) ||
-        attach_is_in_handler(a, &s->registers) || ptrace(PTRACE_GETREGSET, a->thread, (void *)NT_X86_XSTATE, &area) ||
-        ptrace(PTRACE_GETSIGMASK, a->thread, (void *)sizeof s->mask, &s->mask))
+    if (ptrace(PTRACE_GETREGS, a->thread, NULL, &s->registers) ||
+        ptrace(PTRACE_GETREGSET, a->thread, (void *)NT_X86_XSTATE, &area) ||
+        ptrace(PTRACE_GETSIGMASK, a->thread, (void *)sizeof s->mask, &s->mask) || area.iov_len >= XSTATE_MAX)
         return -1;
     s->xstate_size = area.iov_len;
+    s->number = call_number(s);
+    if (!is_at(a, place, &s->registers, waits))
+        return -1;
     if (waits)
         attach_mend_call(a, a->thread, &s->registers);
-    return s->xstate_size < XSTATE_MAX ? 0 : -1;
+    return 0;
 }
 
-/* Follows the thread from call to call, to the end of a waiting one, or into a long one. */
-static int follow(struct attach *a)
+/* Follows the thread from call to call, to the end of a suitable one, or into a long one. */
+static int follow(struct attach *a, enum attach_place place)
 {
     uint64_t until = attach_clock() + FOLLOW_MS * UINT64_C(1000000);
     int leaves = 0;
 
     for (;;) {
-        int status = resume_until(a, PTRACE_SYSCALL, until);
+        int status;
 
+        a->stopped->since = attach_clock();
+        status = resume_until(a, PTRACE_SYSCALL, until, &a->stopped->since);
         if (status == -1)
-            return attach_interrupt(a) ? -1 : look(a, 1);
-        if (leaves && !look(a, 0))
+            return interrupt(a, &a->stopped->since) ? -1 : look(a, place, 1);
+        if (leaves && !look(a, place, 0))
             return 0;
         leaves = !leaves;
     }
@@ -237,7 +233,7 @@ int attach_release(pid_t thread, int signal)
     uint64_t until = attach_clock() + UINT64_C(100000000);
 
     while (ptrace(PTRACE_DETACH, thread, NULL, signal)) {
-        int status = attach_wait(thread, until);
+        int status = attach_wait(thread, until, NULL);
 
         if (status == -1)
             return -1;
@@ -249,14 +245,14 @@ int attach_release(pid_t thread, int signal)
 /* One that could not be let go, as it did not stop: in the middle of execve(2), for instance. */
 static void release_stray(struct attach *a)
 {
-    int status = a->stray ? attach_wait(a->stray, 0) : -1;
+    int status = a->stray ? attach_wait(a->stray, 0, NULL) : -1;
 
     if (status != -1 && !attach_release(a->stray, attach_signal(status)))
         a->stray = 0;
 }
 
-/* The thread stands still at a place of rest: 0; or goes on: -1. */
-static int stop_thread(struct attach *a, pid_t thread)
+/* The thread stands still at such a place: 0; or goes on: -1. */
+static int stop_thread(struct attach *a, enum attach_place place, pid_t thread)
 {
     if (ptrace(PTRACE_SEIZE, thread, NULL, PTRACE_O_TRACESYSGOOD)) {
         attach_fail(a, errno == EPERM ? "process %d: ptrace(2) is not allowed (kernel.yama.ptrace_scope, or a debugger): %s"
@@ -264,10 +260,12 @@ static int stop_thread(struct attach *a, pid_t thread)
         return -1;
     }
     a->thread = thread;
+    attach_hurry(1);
     a->stopped->since = attach_clock();
-    if (!attach_interrupt(a) && (!look(a, 1) || !follow(a)))
+    if (!interrupt(a, &a->stopped->since) && (!look(a, place, 1) || !follow(a, place)))
         return 0;
     a->stray = attach_release(thread, 0) ? thread : 0;
+    attach_hurry(0);
     a->thread = 0;
     return -1;
 }
@@ -292,7 +290,7 @@ static int is_filtered(const struct attach *a, pid_t thread)
 }
 
 /* Tries each thread once, waiting ones first. */
-static int try_threads(struct attach *a, int running)
+static int try_threads(struct attach *a, enum attach_place place, int running)
 {
     int fd = openat(a->folder, "task", O_RDONLY | O_DIRECTORY | O_CLOEXEC), done = 0;
     DIR *folder = fd < 0 ? NULL : fdopendir(fd);
@@ -303,31 +301,44 @@ static int try_threads(struct attach *a, int running)
 
         if (state == 'T')
             attach_fail(a, "process %d is stopped", a->pid);
-        else if ((state == 'R' || state == 'S') && (running || waits_in_a_call(a, thread)) &&
+        else if ((state == 'R' || state == 'S') && (attach_waits(a, thread, &a->stopped->before) || running) &&
                  !is_filtered(a, thread))
-            done = !stop_thread(a, thread);
+            done = !stop_thread(a, place, thread);
     }
     if (folder)
         closedir(folder);
     return done ? 0 : -1;
 }
 
-int attach_rest(struct attach *a, unsigned milliseconds)
+/* While a thread is stopped, nobody shall be served before this tool, if it may ask for that. */
+void attach_hurry(int hurries)
+{
+    int from = hurries ? SCHED_OTHER : SCHED_FIFO | SCHED_RESET_ON_FORK;
+
+    if (sched_getscheduler(0) == from)
+        sched_setscheduler(0, hurries ? SCHED_FIFO | SCHED_RESET_ON_FORK : SCHED_OTHER,
+                           &(struct sched_param){.sched_priority = hurries});
+}
+
+int attach_rest(struct attach *a, enum attach_place place, unsigned milliseconds)
 {
     uint64_t until = attach_clock() + milliseconds * UINT64_C(1000000);
 
-    a->stopped = must_alloc(1, sizeof *a->stopped);
-    a->stopped->xstate = must_alloc(1, XSTATE_MAX);
+    if (!a->stopped) {
+        a->stopped = must_alloc(1, sizeof *a->stopped);
+        a->stopped->xstate = must_alloc(1, XSTATE_MAX);
+    }
     a->why[0] = 0;
-    do {
+    for (unsigned round = 1; attach_clock() < until && !attach_has_ended(a); round++) {
         release_stray(a);
-        if (!try_threads(a, 0) || !try_threads(a, 1)) {
+        /* One that was let go needs a moment until it waits again, and is not to be stopped before. */
+        if (!try_threads(a, place, 0) || (round % PATIENCE == 0 && !try_threads(a, place, 1))) {
             a->why[0] = 0;
             return 0;
         }
         if (a->why[0])
             return -1;
         nap(200);
-    } while (attach_clock() < until && !attach_has_ended(a));
+    }
     return attach_fail(a, "process %d: no thread of it waited for anything within %u ms", a->pid, milliseconds);
 }

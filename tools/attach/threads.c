@@ -73,7 +73,7 @@ static int seize_all(struct attach *a)
 /* Forgets a thread that has ended. */
 static int wait_one(struct attach *a, struct attach_thread *t, uint64_t until)
 {
-    int status = attach_wait(t->thread, until);
+    int status = attach_wait(t->thread, until, NULL);
 
     if (status == -1) {
         if (attach_thread_state(a, t->thread) != 'X' && attach_thread_state(a, t->thread) != 'Z')
@@ -132,24 +132,13 @@ static int is_in(const struct attach_range *ranges, size_t n, uint64_t address, 
     return 0;
 }
 
-/* The end of the mapping that contains the address, or 0. */
-static uint64_t mapping_end(const char *maps, uint64_t address)
-{
-    uint64_t start, end;
-
-    for (const char *line = maps; line && *line; line = strchr(line, '\n'), line += line != NULL)
-        if (sscanf(line, "%lx-%lx", &start, &end) == 2 && address >= start && address < end)
-            return end;
-    return 0;
-}
-
 /* Each word of a stack, until `is_it` says 1; which is also said where the stack cannot be read. */
-static int any_word(const struct attach *a, const char *maps, uint64_t sp,
+static int any_word(const struct attach *a, char **maps, uint64_t sp,
                     int (*is_it)(const void *cookie, uint64_t at, uint64_t word), const void *cookie)
 {
-    uint64_t at = sp & ~UINT64_C(7), end = mapping_end(maps, sp), words[512];
+    uint64_t at = sp & ~UINT64_C(7), start, end, words[512];
 
-    if (end - at > STACK_MAX)
+    if (attach_mapping(a, sp, maps, &start, &end) || end - at > STACK_MAX)
         return 1;
     for (size_t size; at < end; at += size) {
         size = end - at < sizeof words ? end - at : sizeof words;
@@ -175,7 +164,7 @@ static int returns_there(const void *wanted, uint64_t at, uint64_t word)
     return is_in(w->ranges, w->n, word, 1);
 }
 
-static int stands(const struct attach *a, const char *maps, const struct user_regs_struct *r,
+static int stands(const struct attach *a, char **maps, const struct user_regs_struct *r,
                   const struct attach_range *ranges, size_t n)
 {
     return is_in(ranges, n, r->rip, 0) || any_word(a, maps, r->rsp, returns_there, &(struct wanted){ranges, n});
@@ -193,8 +182,8 @@ static int is_frame(const void *attach, uint64_t at, uint64_t word)
 
 int attach_is_in_handler(const struct attach *a, const struct user_regs_struct *r)
 {
-    char *maps = attach_file(a, "maps", NULL);
-    int is = any_word(a, maps, r->rsp, is_frame, a);
+    char *maps = NULL;
+    int is = any_word(a, &maps, r->rsp, is_frame, a);
 
     free(maps);
     return is;
@@ -220,11 +209,11 @@ void attach_step_out(struct attach *a, const struct attach_range *ranges, size_t
 
 pid_t attach_stands_in(const struct attach *a, const struct attach_range *ranges, size_t n)
 {
-    char *maps = attach_file(a, "maps", NULL);
-    pid_t found = a->stopped && stands(a, maps, &a->stopped->registers, ranges, n) ? a->thread : 0;
+    char *maps = NULL;
+    pid_t found = a->thread && stands(a, &maps, &a->stopped->registers, ranges, n) ? a->thread : 0;
 
     for (size_t i = 0; !found && i < a->n_others; i++)
-        if (a->others[i].thread && stands(a, maps, &a->others[i].registers, ranges, n))
+        if (a->others[i].thread && stands(a, &maps, &a->others[i].registers, ranges, n))
             found = a->others[i].thread;
     free(maps);
     return found;

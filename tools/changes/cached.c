@@ -19,24 +19,25 @@
 
 #define SYSTEM_CACHE "/var/cache/mvld"
 
-/* The cache in which `enable` made what belongs to the record: the machine's below `root`, or this user's own.  To be
- * freed; or NULL. */
-static char *cache_of_record(const char *root)
+/* The cache that belongs to this record alone; to be freed, or NULL. */
+static char *cache_of_record(void)
 {
     char own[4096];
     const char *wrong;
 
-    if (*root || !geteuid())
-        return must_print("%s" SYSTEM_CACHE, root);
+    if (getenv("MVLD_STATE"))
+        return NULL;
+    if (!geteuid())
+        return must_print(SYSTEM_CACHE);
     return path_users_cache(own, sizeof own, "", &wrong) ? must_print("%s", own) : NULL;
 }
 
 /* ---- snapshots ------------------------------------------------------------------------------- */
 
 /* Their folders are named after the program (loader/store/folder.c). */
-void cached_snapshots_remove(const char *root, const char *program)
+void cached_snapshots_remove(const char *program)
 {
-    char *cache = cache_of_record(root), *snapshots = must_print("%s/snapshots", cache ? cache : "");
+    char *cache = cache_of_record(), *snapshots = must_print("%s/snapshots", cache ? cache : "");
     char *start = must_print("%016" PRIx64 "-", rimf_hash(program, strlen(program)));
     DIR *entries = cache ? opendir(snapshots) : NULL;
 
@@ -53,9 +54,9 @@ void cached_snapshots_remove(const char *root, const char *program)
     free(cache);
 }
 
-void cached_remove_all(const char *root)
+void cached_remove_all(void)
 {
-    char *cache = *root || !getenv("MVLD_STATE") ? cache_of_record(root) : NULL;
+    char *cache = cache_of_record();
     if (cache) {
         for (size_t n = strlen(cache); n && cache[n - 1] == '/';) /* with a trailing slash, nftw follows a link */
             cache[--n] = 0;
@@ -88,19 +89,21 @@ static void cut_name(char *text, const char *name)
     free(element);
 }
 
-void cached_config_forget(const char *path, const char *file, const char *program)
+void cached_config_forget(const char *path, const char *program)
 {
     char *folder = must_print("%.*s", (int)(strrchr(path, '/') - path), path); /* apps.d */
     char *cache = must_print("%.*s/config.cache", (int)(strrchr(folder, '/') - folder), folder), *aside = NULL;
     char *text = read_file(cache);
-    int is_cut = text && cut_source(text, file), fd = -1;
+    int is_cut = text && cut_source(text, path), fd = -1;
+    struct stat st;
 
     if (is_cut && !strchr(text, '[')) { /* no [app] of anybody's */
         unlink(cache);
     } else if (is_cut) {
         cut_name(text, strrchr(program, '/') + 1);
         fd = aside_open(cache, &aside);
-        if (fd >= 0 && (write(fd, text, strlen(text)) != (ssize_t)strlen(text) || fchmod(fd, 0644) || fsync(fd) ||
+        if (fd >= 0 && (write(fd, text, strlen(text)) != (ssize_t)strlen(text) || stat(cache, &st) ||
+                        fchmod(fd, st.st_mode & 07777) || fsync(fd) ||
                         rename(aside, cache)))
             unlink(aside);
     }

@@ -20,16 +20,21 @@
 
 #define SYSTEM_FOLDER "/var/lib/mvld"
 
-char *changes_path(const char *root)
+char *changes_path(void)
 {
     const char *state = getenv("MVLD_STATE"), *xdg = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
-    if (*root || (!state && !geteuid()))
-        return must_print("%s" SYSTEM_FOLDER "/changes", root);
+    if (!state && !geteuid())
+        return must_print(SYSTEM_FOLDER "/changes");
     if (state && *state == '/')
         return must_print("%s/changes", state);
     if (xdg && *xdg == '/')
         return must_print("%s/mvld/changes", xdg);
     return home && *home == '/' ? must_print("%s/.local/state/mvld/changes", home) : NULL;
+}
+
+char *changes_path_of_machine(void)
+{
+    return geteuid() && !getenv("MVLD_STATE") ? must_print(SYSTEM_FOLDER "/changes") : NULL;
 }
 
 static const char *failed(const char *path, const char *what)
@@ -193,7 +198,7 @@ const struct change *changes_next(const struct changes *rows, const struct chang
 
 int changes_have(const char *program)
 {
-    char *record = changes_path("");
+    char *record = changes_path();
     struct changes rows = {0};
     int found = record && !changes_read(record, &rows) && changes_next(&rows, NULL, program);
 

@@ -40,9 +40,10 @@ struct changes {
     size_t n;
 };
 
-/* The record's path, below `root` ("" or a mounted machine's root folder); or NULL: this user has no
- * folder for it. */
-char *changes_path(const char *root);
+/* The record's path; or NULL: this user has no folder for it. */
+char *changes_path(void);
+/* For other users than root, whose record it is: the machine's record, whose changes are theirs, too.  Else NULL. */
+char *changes_path_of_machine(void);
 
 /* Reads the record; one that does not exist has no rows.  NULL, or the error. */
 const char *changes_read(const char *path, struct changes *);
@@ -70,12 +71,12 @@ const char *changes_remove(const char *path, const struct change *);
 /* With the lock: the record goes, and its folder, when nothing else is in it. */
 void changes_end(const char *path);
 
-/* With the lock; undo.c: takes one change back, on the machine whose root folder is `root`, and removes its row from the record
- * when the change is no longer there.  NULL: the file is what it was, or was changed by others before.  Else a
- * sentence: what went wrong, or in what the file differs from before. */
-const char *change_undo(const char *record, const char *root, const struct change *);
+/* With the lock; undo.c: takes one change back, and removes its row from the record when the change is no longer
+ * there.  NULL: the file is what it was, or was changed by others before.  Else a sentence: what went wrong, or in
+ * what the file differs from before. */
+const char *change_undo(const char *record, const struct change *);
 
 /* undo.c: returns 1 if the file still has the change, or the row is of an unknown kind. */
-int change_stands(const char *root, const struct change *);
+int change_stands(const struct change *);
 
 #endif

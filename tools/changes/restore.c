@@ -7,6 +7,7 @@
 #include "tools/changes/changes.h"
 #include "tools/common/tools.h"
 
+#include <errno.h>
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +22,7 @@ static const char usage[] =
     "\n"
     "  --all          all programs in the record of changes; the record goes, and the cache\n"
     "  --list         say which programs are in the record, and what is true of each\n"
-    "  --root FOLDER  for the machine whose root folder is mounted there\n"
+    "  --root FOLDER  for the machine whose root folder is mounted there (chroot); paths are that machine's\n"
     "  --help         this text\n"
     "\n"
     "The record is /var/lib/mvld/changes, of other users than root ~/.local/state/mvld/changes.\n"
@@ -43,28 +44,33 @@ static int is_recorded(const struct changes *rows, char *name)
     return 0;
 }
 
-static void list_change(const char *root, const struct change *c)
+static void list_change(const struct change *c)
 {
-    char *path = must_print("%s%s", root, c->field[CHANGE_PATH]);
-    print_name(stdout, path);
-    if (!change_stands(root, c))
+    print_name(stdout, c->field[CHANGE_PATH]);
+    if (!change_stands(c))
         puts(": no longer changed");
     else if (!strcmp(c->field[CHANGE_KIND], "interp"))
         printf(": %s\n", c->field[CHANGE_LOADER]);
     else
         printf(": made for %s\n", change_program(c));
-    free(path);
 }
 
-static int undo_change(const char *record, const char *root, const struct change *c)
+static int undo_change(const char *record, const struct change *c)
 {
-    const char *why = change_undo(record, root, c);
+    const char *why = change_undo(record, c);
     if (why) {
-        fprintf(stderr, "mvld-restore: %s%s: %s\n", root, c->field[CHANGE_PATH], why);
+        fprintf(stderr, "mvld-restore: %s: %s\n", c->field[CHANGE_PATH], why);
         return TOOL_FAILED;
     }
-    cached_snapshots_remove(root, change_program(c));
+    cached_snapshots_remove(change_program(c));
     return TOOL_OK;
+}
+
+/* So no link leads out of it. */
+static int enter(const char *root)
+{
+    unsetenv("MVLD_STATE");
+    return chroot(root) || chdir("/");
 }
 
 int main(int argc, char **argv)
@@ -74,14 +80,14 @@ int main(int argc, char **argv)
                                             {"root", required_argument, NULL, 'r'},
                                             {"help", no_argument, NULL, 'h'},
                                             {0}};
-    const char *root = "";
+    const char *root = NULL;
     int all = 0, list = 0, status = TOOL_OK, c;
 
     while ((c = getopt_long(argc, argv, "h", options, NULL)) != -1) {
         switch (c) {
         case 'a': all = 1; break;
         case 'l': list = 1; break;
-        case 'r': root = strcmp(optarg, "/") ? optarg : ""; break;
+        case 'r': root = optarg; break;
         case 'h': fputs(usage, stdout); return TOOL_OK;
         default: return TOOL_USAGE;
         }
@@ -90,7 +96,11 @@ int main(int argc, char **argv)
         fputs(usage, stderr);
         return TOOL_USAGE;
     }
-    char *record = changes_path(root);
+    if (root && enter(root)) {
+        fprintf(stderr, "mvld-restore: %s: %s\n", root, strerror(errno));
+        return TOOL_FAILED;
+    }
+    char *record = changes_path();
     struct changes rows = {0};
     const char *why = record ? NULL : "no HOME says where the record is";
     int lock = list || why ? -1 : changes_lock(record, "restore", 0, &why);
@@ -105,16 +115,16 @@ int main(int argc, char **argv)
         unknown += !is_recorded(&rows, argv[i]);
     for (size_t i = rows.n; i-- > 0;) { /* the newest first */
         if (list)
-            list_change(root, &rows.row[i]);
+            list_change(&rows.row[i]);
         else if (all || is_named(&rows.row[i], argv + optind, argc - optind))
-            status |= undo_change(record, root, &rows.row[i]);
+            status |= undo_change(record, &rows.row[i]);
     }
     if (unknown) {
         fputs("mvld-restore: not every program named is in the record; --list shows it\n", stderr);
         status = TOOL_FAILED;
     }
     if (all && !status) {
-        cached_remove_all(root);
+        cached_remove_all();
         changes_end(record);
     }
     if (lock >= 0)

@@ -18,10 +18,10 @@
 
 /* ---- interp ---------------------------------------------------------------------------- */
 
-static int interp_stands(const char *path, const struct change *c)
+static int interp_stands(const struct change *c)
 {
     struct elf_file f;
-    const char *interp = elf_file_open(&f, path) ? NULL : interp_of(&f);
+    const char *interp = elf_file_open(&f, c->field[CHANGE_PATH]) ? NULL : interp_of(&f);
     int stands = interp && !strcmp(interp, c->field[CHANGE_LOADER]);
     elf_file_close(&f);
     return stands;
@@ -38,13 +38,13 @@ static const char *restore_interp(const struct elf_file *f, const char *before)
     return why;
 }
 
-static const char *undo_interp(const char *path, const struct change *c)
+static const char *undo_interp(const struct change *c)
 {
-    const char *why = NULL, *wrong = NULL, *before = c->field[CHANGE_BEFORE];
+    const char *why = NULL, *wrong = NULL, *path = c->field[CHANGE_PATH], *before = c->field[CHANGE_BEFORE];
     struct elf_file f;
     struct bytes old = {0};
 
-    if (!interp_stands(path, c))
+    if (!interp_stands(c))
         return NULL;
     if (elf_file_open(&f, path)) {
         why = must_print("%s", f.error);
@@ -63,22 +63,22 @@ static const char *undo_interp(const char *path, const struct change *c)
 
 /* ---- files that were made ------------------------------------------------------------------ */
 
-static int file_stands(const char *path, const struct change *c)
+static int file_stands(const struct change *c)
 {
-    return made_stands(path, c->field[CHANGE_SUM]) > 0;
+    return made_stands(c->field[CHANGE_PATH], c->field[CHANGE_SUM]) > 0;
 }
 
-static const char *undo_file(const char *path, const struct change *c)
+static const char *undo_file(const struct change *c)
 {
-    return made_remove(path, c->field[CHANGE_SUM]);
+    return made_remove(c->field[CHANGE_PATH], c->field[CHANGE_SUM]);
 }
 
 /* Of a user the folders, too, when nothing else is in them; root's are installed. */
-static const char *undo_config(const char *path, const struct change *c)
+static const char *undo_config(const struct change *c)
 {
-    const char *why = made_remove(path, c->field[CHANGE_SUM]);
+    const char *path = c->field[CHANGE_PATH], *why = undo_file(c);
     if (!why)
-        cached_config_forget(path, c->field[CHANGE_PATH], change_program(c));
+        cached_config_forget(path, change_program(c));
     if (!why && geteuid() && made_remove_folder(path)) {
         char *folder = must_print("%.*s", (int)(strrchr(path, '/') - path), path);
         made_remove_folder(folder);
@@ -87,21 +87,20 @@ static const char *undo_config(const char *path, const struct change *c)
     return why;
 }
 
-static const char *undo_unit(const char *path, const struct change *c)
+static const char *undo_unit(const struct change *c)
 {
-    const char *why = made_remove(path, c->field[CHANGE_SUM]);
+    const char *why = undo_file(c);
     if (!why)
-        made_remove_folder(path);
+        made_remove_folder(c->field[CHANGE_PATH]);
     return why;
 }
 
 /* ---- all ----------------------------------------------------------------------------------- */
 
-/* Both functions get the path below the root folder. */
 static const struct kind {
     const char *name;
-    int (*stands)(const char *path, const struct change *);
-    const char *(*undo)(const char *path, const struct change *);
+    int (*stands)(const struct change *);
+    const char *(*undo)(const struct change *);
 } kinds[] = {
     {"interp", interp_stands, undo_interp},
     {"file", file_stands, undo_config},
@@ -117,25 +116,20 @@ static const struct kind *kind_of(const struct change *c)
     return NULL;
 }
 
-int change_stands(const char *root, const struct change *c)
+int change_stands(const struct change *c)
 {
     const struct kind *kind = kind_of(c);
-    char *path = must_print("%s%s", root, c->field[CHANGE_PATH]);
-    int stands = !kind || kind->stands(path, c);
-    free(path);
-    return stands;
+    return !kind || kind->stands(c);
 }
 
-const char *change_undo(const char *record, const char *root, const struct change *c)
+const char *change_undo(const char *record, const struct change *c)
 {
     const struct kind *kind = kind_of(c);
     if (!kind)
         return must_print("this version of mvld does not know the change `%s'", c->field[CHANGE_KIND]);
-    char *path = must_print("%s%s", root, c->field[CHANGE_PATH]);
-    asides_remove(path); /* of a killed tool */
-    const char *why = kind->undo(path, c);
-    free(path);
-    if (why && change_stands(root, c))
+    asides_remove(c->field[CHANGE_PATH]); /* of a killed tool */
+    const char *why = kind->undo(c);
+    if (why && change_stands(c))
         return why;
     const char *kept = changes_remove(record, c);
     return why ? why : kept;

@@ -119,7 +119,7 @@ static void report_snapshot(struct report *r, const struct program *p, const str
 
 static void report_all(struct report *r, struct program *p)
 {
-    char *record = changes_path(""), why[512];
+    char *record = changes_path(), why[512];
     char *enable = must_print("mvld enable %s (mvld try %s: whether it gains)", p->path, p->path);
     struct changes rows = {0};
     struct pipeline *plan = NULL;

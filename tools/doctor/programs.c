@@ -22,7 +22,7 @@ static void report_program(struct report *r, const struct way *way, const struct
 
 void doctor_programs(struct report *r)
 {
-    char *record = changes_path("");
+    char *record = changes_path();
     struct changes rows = {0};
     const char *why = record ? changes_read(record, &rows) : NULL;
 

@@ -29,7 +29,7 @@ static const char disable_usage[] =
 
 static int take_back(const char *record, const struct change *c)
 {
-    const char *why = change_undo(record, "", c);
+    const char *why = change_undo(record, c);
     if (why)
         complain("disable", "%s: %s", c->field[CHANGE_PATH], why);
     return why ? TOOL_FAILED : TOOL_OK;
@@ -45,7 +45,7 @@ static size_t disable(const char *record, const struct changes *rows, const char
         if (program && strcmp(change_program(c), program))
             continue;
         n++;
-        cached_snapshots_remove("", change_program(c));
+        cached_snapshots_remove(change_program(c));
         *status |= take_back(record, c);
         if (way && way->enter)
             unit_reload();
@@ -95,7 +95,7 @@ int tool_disable(int argc, char **argv)
         fputs(disable_usage, stderr);
         return TOOL_USAGE;
     }
-    char *record = changes_path("");
+    char *record = changes_path();
     struct changes rows = {0};
     const char *why;
     int lock = changes_lock(record, "disable", 0, &why);
@@ -110,7 +110,7 @@ int tool_disable(int argc, char **argv)
     for (int i = optind; i < argc; i++) {
         char *program = enable_program(&rows, argv[i]);
         if (!disable(record, &rows, program, &status)) {
-            complain("disable", "%s: it is not in the record of changes; mvld status lists what is", program);
+            complain("disable", "%s: it is not in the record of changes, %s", program, record ? record : "which needs a HOME");
             status = TOOL_FAILED;
         }
         free(program);
@@ -118,7 +118,7 @@ int tool_disable(int argc, char **argv)
     if (rows.n)
         status |= enable_make_config();
     if (all && !status) { /* and nothing is left in /var */
-        cached_remove_all("");
+        cached_remove_all();
         changes_end(record);
     }
     if (lock >= 0)

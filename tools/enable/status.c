@@ -17,10 +17,10 @@
 static const char status_usage[] =
     "Usage: mvld status [--json] [PROGRAM... | -p PID...]\n"
     "\n"
-    "Lists the programs that were enabled or changed by set-interp: in which way they start under\n"
-    "mvld, whether their snapshot is applied, and the command that mends what is not as it should be;\n"
-    "then other programs' snapshots that no start takes or that analyses have come for.  Each program\n"
-    "is started as far as that shows; nothing of it runs.\n"
+    "Lists the programs that this user or root enabled or changed by set-interp: in which way they\n"
+    "start under mvld, whether their snapshot is applied, and the command that mends what is not as it\n"
+    "should be; then other programs' snapshots that no start takes or that analyses have come for.  Each\n"
+    "program is started as far as that shows; nothing of it runs.\n"
     "\n"
     "  -p PID  instead, what mvld did in this process, which goes on; again for more\n"
     "  --json  as JSON\n"
@@ -82,6 +82,11 @@ static struct state state_of(const struct change *c)
     s.why = way_trouble(c, &s.remedy);
     if (s.why)
         return s;
+    if (way_of(c)->enter && geteuid()) {
+        s.why = must_print("only root can try a unit");
+        s.remedy = must_print("sudo mvld status %s", program);
+        return s;
+    }
     if (enable_run(way_of(c), (const char *const[]){"build", "--check", program, NULL}, &said)) {
         s.why = reason(said);
     } else {
@@ -96,7 +101,7 @@ static struct state state_of(const struct change *c)
 
 int enable_is_stale(const char *program)
 {
-    char *record = changes_path("");
+    char *record = changes_path();
     struct changes rows = {0};
     int made = 0, stale = 0;
     if (record && !access(program, F_OK) && !changes_read(record, &rows))
@@ -169,7 +174,18 @@ static void report_other(const struct cached *c, struct json *j)
     free(s.remedy);
 }
 
-static void report_others(const struct changes *rows, struct json *j)
+/* Records of changes: this user's, and the machine's. */
+enum { RECORDS = 2 };
+
+static int is_recorded(const struct changes *records, const char *program)
+{
+    int is = 0;
+    for (int i = 0; i < RECORDS; i++)
+        is |= changes_next(&records[i], NULL, program) != NULL;
+    return is;
+}
+
+static void report_others(const struct changes *records, struct json *j)
 {
     struct cache_items items = {0};
 
@@ -177,7 +193,7 @@ static void report_others(const struct changes *rows, struct json *j)
     for (size_t i = 0; i < items.n; i++) {
         struct cached c;
         cached_open(&c, items.at[i].path, 0);
-        if (c.state != CACHE_GOOD && !(c.file.map && changes_next(rows, NULL, c.file.view.names + c.file.view.objects[0].name)))
+        if (c.state != CACHE_GOOD && !(c.file.map && is_recorded(records, c.file.view.names + c.file.view.objects[0].name)))
             report_other(&c, j);
         cached_close(&c);
     }
@@ -195,40 +211,52 @@ static int is_named(const struct changes *rows, const char *program, char **name
     return is;
 }
 
-static int need_recorded(const struct changes *rows, const char *name)
+static int need_recorded(const struct changes *records, const char *name)
 {
-    char *program = enable_program(rows, name);
-    int failed = changes_next(rows, NULL, program) ? TOOL_OK : TOOL_FAILED;
+    char *program = enable_program(records, name), *other = enable_program(records + 1, name);
+    int failed = is_recorded(records, program) || is_recorded(records, other) ? TOOL_OK : TOOL_FAILED;
     if (failed)
         complain("status", "%s: it is neither enabled nor changed by set-interp", program);
+    free(other);
     free(program);
     return failed;
 }
 
-/* Those named, or all. */
-static int status_of_programs(char **names, int n, struct json *j)
+/* Those of a record that are named, or all.  Returns how many. */
+static int report_record(const struct changes *rows, char **names, int n, struct json *j, int *status)
 {
-    char *record = changes_path("");
-    struct changes rows = {0};
-    const char *why = record ? changes_read(record, &rows) : NULL;
-    int status = TOOL_OK, listed = 0;
-
-    if (why)
-        complain("status", "%s", why);
-    for (size_t i = 0; i < rows.n; i++)
-        if (way_of(&rows.row[i]) && (!n || is_named(&rows, change_program(&rows.row[i]), names, n))) {
-            status |= report(&rows.row[i], j);
+    int listed = 0;
+    for (size_t i = 0; i < rows->n; i++)
+        if (way_of(&rows->row[i]) && (!n || is_named(rows, change_program(&rows->row[i]), names, n))) {
+            *status |= report(&rows->row[i], j);
             listed++;
         }
-    for (int i = 0; i < n && !why; i++)
-        status |= need_recorded(&rows, names[i]);
-    if (!n && !listed && !j && !why)
+    return listed;
+}
+
+static int status_of_programs(char **names, int n, struct json *j)
+{
+    char *path[RECORDS] = {changes_path(), changes_path_of_machine()};
+    struct changes records[RECORDS] = {0};
+    int status = TOOL_OK, listed = 0, failed = 0;
+
+    for (int i = 0; i < RECORDS; i++) {
+        const char *why = path[i] ? changes_read(path[i], &records[i]) : NULL;
+        if (why)
+            complain("status", "%s", why);
+        failed |= why != NULL;
+        listed += report_record(&records[i], names, n, j, &status);
+        free(path[i]);
+    }
+    for (int i = 0; i < n && !failed; i++)
+        status |= need_recorded(records, names[i]);
+    if (!n && !listed && !j && !failed)
         puts("no program is enabled");
-    if (!n && !why)
-        report_others(&rows, j);
-    changes_free(&rows);
-    free(record);
-    return why ? TOOL_FAILED : status;
+    if (!n && !failed)
+        report_others(records, j);
+    for (int i = 0; i < RECORDS; i++)
+        changes_free(&records[i]);
+    return failed ? TOOL_FAILED : status;
 }
 
 int tool_status(int argc, char **argv)

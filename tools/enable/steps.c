@@ -36,7 +36,7 @@ static const char *make_room(const char *record, const struct changes *rows, con
     if (old && made_stands(row->field[CHANGE_PATH], old->field[CHANGE_SUM]) < 0)
         return "it was changed since mvld made it, and stays";
     if (old)
-        return change_undo(record, "", old);
+        return change_undo(record, old);
     return access(row->field[CHANGE_PATH], F_OK) ? NULL : "it is there, and mvld did not make it";
 }
 
@@ -51,19 +51,19 @@ static void make_folder(const char *path)
 const char *enable_make_file(const char *kind, const char *path, const char *program, const void *text, size_t size,
                              unsigned mode)
 {
-    char *record = changes_path(""), *sum = made_sum(text, size);
+    char *record = changes_path(), *sum = made_sum(text, size);
     const struct change row = {{kind, path, sum, program}};
     struct changes rows = {0};
     const char *why = record ? changes_read(record, &rows) : "there is no folder for the record of changes";
     const struct change *old = why ? NULL : row_of(&rows, kind, path);
 
-    if (!old || strcmp(old->field[CHANGE_SUM], sum) || strcmp(change_program(old), program) || !change_stands("", old)) {
+    if (!old || strcmp(old->field[CHANGE_SUM], sum) || strcmp(change_program(old), program) || !change_stands(old)) {
         why = why ? why : make_room(record, &rows, &row);
         if (!why && !(why = changes_add(record, &row))) {
             make_folder(path);
             why = made_write(path, text, size, mode);
             if (why)
-                change_undo(record, "", &row);
+                change_undo(record, &row);
         }
     }
     changes_free(&rows);

@@ -138,11 +138,11 @@ char *way_trouble(const struct change *c, char **remedy)
         *remedy = must_print("mvld disable %s", program);
         return must_print("the program is gone");
     }
-    if (!change_stands("", c) && !way->text)
+    if (!change_stands(c) && !way->text)
         return must_print("it was replaced, and starts without mvld");
-    if (!change_stands("", c) && access(path, F_OK))
+    if (!change_stands(c) && access(path, F_OK))
         return must_print("%s is gone", path);
-    if (!change_stands("", c)) {
+    if (!change_stands(c)) {
         *remedy = must_print("mvld disable %s", program);
         return must_print("%s was changed since mvld made it", path);
     }

@@ -87,7 +87,7 @@ static const char *objection(const struct elf_file *f, const char *path, const c
 static const char *record_change(const char *path, const char *loader, const char *before)
 {
     const struct change row = {{"interp", path, loader, before}};
-    char *record = changes_path("");
+    char *record = changes_path();
     const char *why = record ? changes_add(record, &row)
                              : "there is no folder for the record of changes: neither HOME nor XDG_STATE_HOME";
     free(record);
@@ -97,7 +97,7 @@ static const char *record_change(const char *path, const char *loader, const cha
 static const char *forget_change(const char *path)
 {
     const struct change row = {{"interp", path}};
-    char *record = changes_path("");
+    char *record = changes_path();
     const char *why = record ? changes_remove(record, &row) : NULL;
     free(record);
     return why;
@@ -208,7 +208,7 @@ int tool_set_interp(int argc, char **argv)
         complain("set-interp", "%s: no such loader: programs would not start", r.loader);
         return TOOL_FAILED;
     }
-    char *record = changes_path("");
+    char *record = changes_path();
     const char *why = NULL;
     int lock = r.action == PRINT ? -1 : changes_lock(record, "set-interp", r.action == SET, &why);
     if (why && r.action == SET && !r.force) {

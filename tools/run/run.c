@@ -31,7 +31,8 @@ static const char run_usage[] =
     "Runs PROGRAM, found as a shell finds it, under ld-mvld.so.1: its own file, unchanged.\n"
     "Of a script the interpreter (#!) runs under mvld.  Static executables, programs with\n"
     "set-id bits or capabilities, those that may not be read, and programs for another\n"
-    "loader are started plainly, which is said on standard error.\n"
+    "loader are started plainly, and all where ld-mvld.so.1 is missing, which is said on\n"
+    "standard error.\n"
     "\n" REQUEST_USAGE
     "  --argv0 NAME         the program's argv[0]\n"
     "  --loader FILE        instead of the installed ld-mvld.so.1\n"
@@ -208,10 +209,16 @@ static int start(const struct program *p, struct command *c, const char *loader)
     if (in_place || p->kind != PROGRAM_PLAIN || (off && !strcmp(off, "off"))) {
         execv(file, c->asked);
     } else if (c->direct || (why = execute_itself(loader, file, c->asked, must))) {
-        if (why)
+        if (why && !access(loader, X_OK))
             complain(c->name, "%s: started as with --direct: %s", p->path, why);
+        char *name = *c->asked;
         put_loader(p, c, loader);
-        execv(file = loader, c->argv + c->first);
+        execv(loader, c->argv + c->first);
+        complain(c->name, "%s: %s%s: %s", p->path, must ? "" : "started without mvld: ", loader, strerror(errno));
+        if (must)
+            return TOOL_FAILED;
+        *c->asked = name;
+        execv(file, c->asked);
     }
     complain(c->name, "%s: %s", file, strerror(errno));
     return CANNOT_EXECUTE;

@@ -85,18 +85,21 @@ static int bring_library(struct reach *r)
 
 int reach_begin(struct reach *r)
 {
-    return attach_begin(r->attach, REST_MS) || (!r->function && bring_library(r)) ? -1 : 0;
+    return !r->function && (attach_begin(r->attach, REST_MS) || bring_library(r) || attach_give_back(r->attach)) ? -1 : 0;
 }
 
 char *reach_ask(struct reach *r, const char *request)
 {
     struct attach *a = r->attach;
-    uint64_t question = attach_put(a, request, strlen(request) + 1), answer, result;
+    uint64_t question, answer, result;
     size_t size, used = 0, n;
     char *text = NULL;
 
+    if (attach_begin(a, REST_MS))
+        return NULL;
+    question = attach_put(a, request, strlen(request) + 1);
     answer = attach_room(a, &size);
-    if (!question || attach_call(a, r->function, (uint64_t[]){question, answer, size}, 3, &result))
+    if (!question || attach_call(a, r->function, (uint64_t[]){question, answer, size}, 3, &result) || attach_give_back(a))
         return NULL;
     do { /* up to the NUL, page by page: the memory behind it may not be mapped */
         n = 4096 - (answer + used) % 4096;

@@ -15,9 +15,9 @@ struct reach {
 
 /* Looks for the library.  0, or -1.  reach_close() in any case. */
 int reach_open(struct reach *, pid_t);
-/* Stops one thread until reach_close().  0, or -1. */
+/* Opens the library if it is not there.  0, or -1. */
 int reach_begin(struct reach *);
-/* The answer, which the caller frees; NULL: error. */
+/* The answer, which the caller frees; NULL: error.  A thread is stopped while it makes the answer, and no longer. */
 char *reach_ask(struct reach *, const char *request);
 void reach_close(struct reach *);
 

@@ -106,7 +106,7 @@ static int add_change(struct reach *r, const struct answer *a, const char *name,
         if (n++ && !is_pattern(name, length))
             return attach_fail(r->attach, "process %d: several switches are named %s: say which, as %s@0x%lx",
                                r->attach->pid, s->name, s->name, s->address);
-        longer = must_print("%s %lx=%lx", *text, s->address, value);
+        longer = must_print("%s %lx=%lx:%s", *text, s->address, value, s->name);
         free(*text);
         *text = longer;
     }
@@ -238,8 +238,8 @@ static void told(const struct request *q, struct json *j, const struct attach *t
     json_end(j, '}');
 }
 
-/* Looks up the names while the thread is stopped, so that the switches found are those changed.
- * Returns the answer, or NULL. */
+/* Looks up the names first.  The process runs meanwhile, and the library compares names and addresses again.  Returns
+ * the answer, or NULL. */
 static char *change(struct reach *r, const struct request *q)
 {
     char *text = must_print("%s", q->action), *said = NULL;

@@ -207,6 +207,7 @@ struct mv_engine {
                                 * functions unchanged: another one need only compare the switches;
                                 * or 0 */
     uint8_t incomplete;        /* out of memory for descriptors: a commit would miss them */
+    uint8_t nops_change;       /* others put code into NOPs: a body with one is never copied into a site */
     uint32_t n_slotted;        /* units whose words were made, so far */
     uint8_t n_asked;           /* operations requested by the program, up to MV_OFTEN */
     struct mv_engine *other;   /* the process already has this engine: use it */

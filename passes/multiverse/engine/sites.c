@@ -24,6 +24,8 @@
  */
 #include "passes/multiverse/engine/engine.h"
 
+#include "rimf/x86/decode.h"
+
 /* The point at a code address, through a PLT entry or not.  The table caches the PLT entry: many
  * calls use it. */
 static struct mv_point *lead(struct mv_engine *engine, uintptr_t address)
@@ -87,7 +89,7 @@ static int jumps_through(struct mv_unit *unit, uintptr_t code, uintptr_t slot)
 
     if (!mv_holds(unit->object, &unit->code, code, 4 + MV_SITE_MAX, PROT_READ | PROT_EXEC))
         return 0;
-    code += memcmp((const void *)code, "\xf3\x0f\x1e\xfa", 4) ? 0 : 4; /* endbr64 */
+    code += endbr64_size((const void *)code, 4);
     return mv_site_decode((const uint8_t *)code, MV_SITE_MAX, code, &jump) && jump.kind == MV_JUMP_SLOT &&
            jump.target == slot;
 }
@@ -145,8 +147,8 @@ static size_t room_at(const struct mv_engine *engine, uintptr_t moved)
 }
 
 /* Decodes the instruction at `at`, original or moved. */
-static int decode(const struct mv_engine *engine, const struct mv_unit *unit, uintptr_t at,
-                  size_t room, struct mv_decoded *out)
+static int read_at(const struct mv_engine *engine, const struct mv_unit *unit, uintptr_t at,
+                   size_t room, struct mv_decoded *out)
 {
     if (!mv_site_decode((const uint8_t *)at, room, at, out))
         return 0;
@@ -166,10 +168,10 @@ static int place_site(struct mv_engine *engine, const struct mv_unit *unit, size
     site->runs_original = unit->unmoved || mv_places(engine, site->address, &moved);
     site->distance = (int32_t)(moved ? moved - site->address : 0);
     if (!site->runs_original)
-        return decode(engine, unit, moved, room_at(engine, moved), decoded);
-    if (!decode(engine, unit, site->address, room, decoded))
+        return read_at(engine, unit, moved, room_at(engine, moved), decoded);
+    if (!read_at(engine, unit, site->address, room, decoded))
         return 0;
-    if (moved && (!decode(engine, unit, moved, room_at(engine, moved), &there) ||
+    if (moved && (!read_at(engine, unit, moved, room_at(engine, moved), &there) ||
                   there.kind != decoded->kind || there.length != decoded->length ||
                   there.width != decoded->width || (there.target != decoded->target &&
                    (there.width || lead(engine, there.target) != lead(engine, decoded->target))))) {

@@ -73,6 +73,7 @@ static void read_body(struct mv_engine *engine, struct mv_point *point)
     if (engine->some_moved)
         body = mv_readable(engine, body, size);
     mv_inline_read((const uint8_t *)body, size, &point->inlined);
+    point->inlined.usable &= !(point->inlined.nops && engine->nops_change);
 }
 
 /* Sets the target of calls. */
@@ -330,12 +331,12 @@ int mv_write(struct mv_engine *engine, int all)
     engine->settled = 0;
     if (prepare(&batch, all)) {
         batch.patches = engine->api->patch_begin(engine->image);
-        if (!batch.patches)
-            return mv_fail(engine, ENOMEM, "out of memory for a batch of patches");
-        fill(&batch);
-        report_far(engine);
-        err = batch.err ? mv_fail(engine, ENOMEM, "out of memory for a batch of patches")
-                        : commit(&batch);
+        if (batch.patches) {
+            fill(&batch);
+            report_far(engine);
+        }
+        err = !batch.patches || batch.err ? mv_fail(engine, ENOMEM, "out of memory for a batch of patches")
+                                          : commit(&batch);
     }
     changed = finish_points(&batch, err);
     if (batch.patches)

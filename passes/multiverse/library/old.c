@@ -14,16 +14,15 @@
 #include "passes/multiverse/library/library.h"
 
 #include "rimf/elf/view.h"
+#include "rimf/x86/decode.h"
 
 #define RX (PROT_READ | PROT_EXEC)
 #define TABLE_MAX 4096u /* entries of a jump table */
 
-static int32_t distance_at(uintptr_t at)
+/* Where the distance at this address leads, counted from there. */
+static uintptr_t lead_of(uintptr_t at, uintptr_t from)
 {
-    int32_t distance;
-
-    memcpy(&distance, (const void *)at, sizeof distance);
-    return distance;
+    return from + (uintptr_t)distance_at((const void *)at);
 }
 
 static int is_readable(const struct mvld_object *object, uintptr_t at, size_t size)
@@ -45,10 +44,10 @@ static uintptr_t find_entry(const struct mvld_object *object, uintptr_t address,
 
     if (!ph || !is_readable(object, at, 12) || memcmp((const void *)at, form, sizeof form) != 0)
         return 0;
-    n = (uint32_t)distance_at(at + 8);
+    n = (uint32_t)distance_at((const void *)(at + 8));
     if (!is_readable(object, at + 12, 8 * n))
         return 0;
-    begun = RIMF_BISECT(i, n, at + (uintptr_t)(intptr_t)distance_at(at + 12 + 8 * i) <= address);
+    begun = RIMF_BISECT(i, n, lead_of(at + 12 + 8 * i, at) <= address);
     *header = at;
     return begun ? at + 12 + 8 * (begun - 1) : 0;
 }
@@ -60,11 +59,11 @@ static int find_piece(const struct mvld_object *object, uintptr_t address, struc
 
     if (!entry)
         return -1;
-    out->start = header + (uintptr_t)(intptr_t)distance_at(entry);
-    *fde = header + (uintptr_t)(intptr_t)distance_at(entry + 4);
-    if (!is_readable(object, *fde, 17) || *fde + 8 + (uintptr_t)(intptr_t)distance_at(*fde + 8) != out->start)
+    out->start = lead_of(entry, header);
+    *fde = lead_of(entry + 4, header);
+    if (!is_readable(object, *fde, 17) || lead_of(*fde + 8, *fde + 8) != out->start)
         return -1;
-    out->size = (uint32_t)distance_at(*fde + 12);
+    out->size = (uint32_t)distance_at((const void *)(*fde + 12));
     return address - out->start < out->size && is_readable(object, out->start, out->size) ? 0 : -1;
 }
 
@@ -72,7 +71,7 @@ static int find_piece(const struct mvld_object *object, uintptr_t address, struc
 static int is_like_called(const struct mvld_object *object, uintptr_t fde)
 {
     const uint8_t *at = (const uint8_t *)fde + 16;
-    uintptr_t end = fde + 4 + (uint32_t)distance_at(fde);
+    uintptr_t end = fde + 4 + (uint32_t)distance_at((const void *)fde);
     uint8_t first;
 
     if ((uintptr_t)at + 1 + *at >= end || !is_readable(object, fde, end - fde))
@@ -147,7 +146,7 @@ static void follow_table(const struct piece *p, uintptr_t table, size_t width)
     const struct mvld_segment *code = p->object->segments;
 
     for (size_t i = 0; i < TABLE_MAX && is_readable(p->object, table + i * width, width); i++) {
-        uintptr_t at = table + i * width, target = table + (uintptr_t)(intptr_t)distance_at(at);
+        uintptr_t at = table + i * width, target = lead_of(at, table);
 
         if (width == sizeof target)
             memcpy(&target, (const void *)at, sizeof target);
@@ -169,13 +168,13 @@ static void follow_branches(const struct piece *p)
         uintptr_t at = p->own.start + i;
 
         if (code[i] == 0x0f && code[i + 1] >> 4 == 8)
-            follow(p, at + 6 + (uintptr_t)(intptr_t)distance_at(at + 2), 0);
+            follow(p, lead_of(at + 2, at + 6), 0);
         else if (code[i] == 0xe9)
-            follow(p, at + 5 + (uintptr_t)(intptr_t)distance_at(at + 1), 1);
+            follow(p, lead_of(at + 1, at + 5), 1);
         else if (code[i] >> 4 == 4 && code[i + 1] == 0x8d && (code[i + 2] & 0xc7) == 5)
-            follow_table(p, at + 7 + (uintptr_t)(intptr_t)distance_at(at + 3), 4);
+            follow_table(p, lead_of(at + 3, at + 7), 4);
         else if (code[i] == 0xff && code[i + 1] == 0x24)
-            follow_table(p, (uintptr_t)(intptr_t)distance_at(at + 3), 8);
+            follow_table(p, lead_of(at + 3, 0), 8);
     }
 }
 

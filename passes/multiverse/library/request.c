@@ -10,7 +10,7 @@
  *     answer   s NAME ADDRESS WIDTH FLAGS VALUE BOUND FUNCTIONS
  *              f NAME OBJECT ADDRESS KIND VARIANTS SITES ACTIVE OUTCOME WHY SWITCH…
  *
- *     request  commit ADDRESS=VALUE…      also revert, keep: which is done behind the writes
+ *     request  commit ADDRESS=VALUE:NAME… also revert, keep: which is done behind the writes
  *     answer   CHANGED UNCHANGED GENERIC REFUSED, and the report
  *
  * with a tab between fields and a newline after each line.  Values are 64 bits in hexadecimal.
@@ -117,7 +117,13 @@ static uint64_t load_value(const void *from, unsigned width)
     return value;
 }
 
-/* Parses ADDRESS=VALUE…: 0, or -1; the library's error may have a sentence. */
+/* A library may have been closed since the tool saw the list, and another one opened in its place. */
+static int is_named(const struct multiverse_info_var *var, const char *name, size_t length)
+{
+    return var->name && strlen(var->name) == length && !memcmp(var->name, name, length);
+}
+
+/* Parses ADDRESS=VALUE:NAME…: 0, or -1; the library's error may have a sentence. */
 static int parse_writes(const char *text, struct writes *writes)
 {
     for (char *end; *text; text = end, writes->n++) {
@@ -131,6 +137,13 @@ static int parse_writes(const char *text, struct writes *writes)
         w->var = multiverse_info_var((void *)address);
         if (end == text || !w->var)
             return -1;
+        if (*end == ':') { /* older tools say no name */
+            const char *name = end + 1;
+
+            end += strcspn(end, " ");
+            if (!is_named(w->var, name, (size_t)(end - name)))
+                return -1;
+        }
         w->before = load_value(w->var->location, w->var->width);
         end += strspn(end, " ");
     }

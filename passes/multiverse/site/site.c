@@ -5,15 +5,13 @@
 #include "passes/multiverse/site/site.h"
 
 #include "rimf/base/base.h"
+#include "rimf/x86/decode.h"
 
 #define NOP_6 0x0000441f0f66u /* 66 0f 1f 44 00 00  nopw 0(%rax,%rax,1) */
 
 static uintptr_t relative(const uint8_t *field, uintptr_t next)
 {
-    int32_t distance;
-
-    memcpy(&distance, field, sizeof distance);
-    return next + (uintptr_t)(intptr_t)distance;
+    return next + (uintptr_t)distance_at(field);
 }
 
 static int found(struct mv_decoded *out, enum mv_site_kind kind, unsigned length, uintptr_t target)

@@ -42,6 +42,7 @@ struct mv_decoded {
 struct mv_inline {
     uint8_t usable; /* 0: must be called */
     uint8_t length; /* 0: the body is empty */
+    uint8_t nops;   /* 1: some stand in the body, which the copy lacks */
     uint64_t bytes;
 };
 

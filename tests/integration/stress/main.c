@@ -3,7 +3,6 @@
  * stress N HOW [far]: N commits and N reverts while others call.
  *
  *   threads   a thread for each object calls
- *   blocked   the same, and one of them blocks all signals
  *   signals   no threads: a timer's handler calls
  *
  * A third word, "far", says that libraries may be out of reach of the executable, as
@@ -212,7 +211,6 @@ int main(int argc, char **argv)
     const char *how = argc > 2 ? argv[2] : "threads";
     struct itimerval often = {{0, 300}, {0, 300}}, never = {{0, 0}, {0, 0}};
     pthread_t threads[3];
-    sigset_t all, none;
 
     with_threads = strcmp(how, "signals") != 0;
     far = argc > 3;
@@ -221,14 +219,8 @@ int main(int argc, char **argv)
         return 3;
     }
     set(0);
-    for (size_t i = 0; with_threads && i < 3; i++) {
-        sigfillset(&all);
-        pthread_sigmask(SIG_SETMASK, i == 2 && !strcmp(how, "blocked") ? &all : NULL, &none);
+    for (size_t i = 0; with_threads && i < 3; i++)
         pthread_create(&threads[i], NULL, caller_thread, (void *)i);
-        pthread_sigmask(SIG_SETMASK, &none, NULL);
-    }
-    /* One that starts blocks all signals until it runs.  On a busy machine that takes longer than
-     * a commit waits for it: it then goes another way than the one that is tested. */
     while (with_threads && __atomic_load_n(&begun, __ATOMIC_SEQ_CST) < 3)
         usleep(100);
     if (!with_threads) {

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * processes N [unblocked]: one thread commits and reverts while others start processes by fork,
+ * processes N: one thread commits and reverts while others start processes by fork,
  * vfork and posix_spawn, call with all signals blocked, or are interrupted by a
  * timer whose handler calls.  A forked child calls, commits, reverts and calls.
- *
- * "unblocked": that thread blocks nothing, so that breakpoints may be used.
  *
  * A failure means that a child starts in the middle of a commit, cannot commit, or
  * sees its parent's switches; or that somebody ran half of an instruction.
@@ -118,15 +116,11 @@ static void *forks(void *n)
     return NULL;
 }
 
-static int may_block;
-
 static void *blocked(void *unused)
 {
     sigset_t all;
 
-    sigemptyset(&all);
-    if (may_block)
-        sigfillset(&all);
+    sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, NULL);
     while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) {
         for (int i = 0; i < 500; i++)
@@ -144,7 +138,6 @@ int main(int argc, char **argv)
     unsigned long commits = 0;
     pthread_t threads[2];
 
-    may_block = argc < 3;
     sigaction(SIGALRM, &action, NULL);
     setitimer(ITIMER_REAL, &often, NULL);
     pthread_create(&threads[0], NULL, blocked, NULL);

@@ -8,8 +8,8 @@
  *
  * A seccomp filter asks us about each system call (seccomp_unotify(2)): it goes on, or
  * it has no effect and returns the error.  In /proc/self/status (loader/process/filtered.c) it stands
- * only for programs that it is `shown`.  ptrace could do the same, but a process that
- * is traced is patched in other ways (rimf/patch/int3.c).  Addresses are not randomised,
+ * only for programs that it is `shown`.  ptrace could do the same, but in a process that
+ * is traced no code moves.  Addresses are not randomised,
  * so that the runs are alike.
  */
 #ifndef TRACE_H

@@ -88,7 +88,7 @@ def added(world, passes="frames"):
 def moved(world):
     """The same where other code moves behind it, into the same room; nobody has a frame more or less."""
     code = added(world, "frames, concat")
-    first = min(int(at, 16) for at in re.findall(r"moved to 0x(\w+)", (world.folder / "text").read_text()))
+    first = min(at for *_, at in support.moved_code((world.folder / "text").read_text()))
     check(code < first, f"no code has moved behind {code:x}")
 
 

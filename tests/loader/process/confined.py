@@ -59,9 +59,9 @@ def address_space(programs):
     passes, library = bring(programs, "bring-moves.so")
     env = {"MVLD_TUNABLES": "app.passes=bring", "MVLD_PASS_PATH": passes, "MVLD_DEBUG": "files"}
     for prefix, brought in ([], True), (limited, False):
-        said = execute([*prefix, programs.mvld], env=env).stderr
-        check((f"object: {library}" in said) == brought and
-              ("not preloaded: address space is limited" in said) != brought, said)
+        done = execute([*prefix, programs.mvld], env={**env, **support.TELL_MAPPED})
+        check((str(library) in {path for path, _ in support.mapped_files(done)}) == brought and
+              ("address space" in done.stderr) != brought, done.stderr)
 
 
 def closed(programs):

@@ -147,15 +147,13 @@ def core(program):
 
 def perf(program):
     """Samples in a variant, or in code of a page that was patched, have no name."""
-    if not shutil.which("perf"):
-        support.skip("perf is missing")
+    support.need_perf()
     for method in METHODS:
         data = program.folder / "perf.data"
         done = subprocess.run(["perf", "record", "-q", "-N", "-e", "cpu-clock:u", "-F", "500", "-g", "-o", data,
                                program.path, "run"], env=program.environment(method=method),
                               stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
-        if done.returncode:
-            support.skip(f"perf cannot record here: {done.stderr.strip()}")
+        check(not done.returncode, done.stderr)
         report = subprocess.run(["perf", "report", "-i", data, "--stdio", "--no-children", "-g", "none",
                                  "-F", "overhead,dso,sym"], capture_output=True, text=True,
                                 stdin=subprocess.DEVNULL, timeout=60).stdout

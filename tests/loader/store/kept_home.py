@@ -107,7 +107,7 @@ def caches(world):
     def applied(home, **more):
         done = world.run(home, **configured, **more)
         check(done.stdout == "2 0\n", done.stdout + done.stderr)
-        return len(snapshots.from_image(done)) == 1
+        return len(support.from_snapshot(done)) == 1
 
     done = world.run(world.home, MVLD_SNAPSHOT="1", XDG_CACHE_HOME=cache, **configured)
     check(Path(done.stdout.strip()).is_relative_to(cache), done.stdout)

@@ -6,15 +6,14 @@ The answer must be 2 whenever the pass is asked for, applied or not; what differ
 what the log says.  Each function below is one test; its text says what a failure
 means.
 """
-import re
 import shutil
 import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 import support  # noqa: E402
-from snapshots import SOURCES, from_image, start  # noqa: E402
-from support import check  # noqa: E402
+from snapshots import SOURCES, start  # noqa: E402
+from support import check, from_snapshot  # noqa: E402
 
 
 def as_is(program):
@@ -25,7 +24,7 @@ def as_is(program):
     check(done.stdout == "2 0\n" and not program.cache.exists(), done.stdout + done.stderr)
     program.make_snapshot()
     done = program.run(keys="placement = as-is\n")
-    check(done.stdout == "2 0\n" and not from_image(done), done.stdout + done.stderr)
+    check(done.stdout == "2 0\n" and not from_snapshot(done), done.stdout + done.stderr)
 
 
 def ways_to_start(program):
@@ -46,13 +45,13 @@ def fixed_address(program):
     places = set()
     for _ in range(4):
         done = program.applied()
-        check("program: left plain: it lies elsewhere" in done.stderr, done.stderr)
-        places.add(re.search("object: .*libanswer.so at (.*)", done.stderr).group(1))
+        check(from_snapshot(done) == ["libanswer.so"], done.stderr)
+        places.add(support.bases(done)["libanswer.so"])
     check(len(places) > 1, f"the library always lies at {places}")
     # The program's own answer, which the pass would change, and may not.
     program.make_program("-no-pie", "-fno-pie", f'-DFLAG="{program.flag}"', SOURCES / "library.c")
     done = program.run(MVLD_SNAPSHOT=1, status=1)
-    check("mvld: no snapshot: " in done.stderr and "error 95" in done.stderr, done.stderr)
+    check("mvld: no snapshot: " in done.stderr and not done.stdout, done.stderr)
 
 
 def aligned(program):
@@ -66,18 +65,16 @@ def aligned(program):
     places = set()
     for _ in range(6):
         done = program.applied()
-        at = dict(re.findall("object: .*/(libaligned.so|libanswer.so) at ([0-9a-f]+)", done.stderr))
-        places.add(int(at["libaligned.so"], 16) - int(at["libanswer.so"], 16))
-        check(len(places) == 1 or "libaligned.so: left plain: it lies elsewhere" in done.stderr, done.stderr)
+        at = support.bases(done)
+        places.add(at["libaligned.so"] - at["libanswer.so"])
+        check(len(places) == 1 or "libaligned.so" not in from_snapshot(done), done.stderr)
     check(len(places) > 1 or support.GLIBC < (2, 35), "it is not at another distance each time")
 
 
 def distances(done):
-    """Of the executable's other objects, from it; as the log says."""
-    at = {name: int(place, 16) for name, place in re.findall(r"object: \S*?([^/ ]+) at ([0-9a-f]+)", done.stderr)
-          if "vdso" not in name}
-    check(len(at.keys() - {"libdl.so.2"}) == 4, f"these are not its objects: {at}")  # before glibc 2.34
-    return tuple(place - at["program"] for place in at.values())
+    """Of the executable's other objects, from it."""
+    at = support.bases(done)
+    return tuple(at[name] - at["program"] for name in ("libanswer.so", "libc.so.6", Path(support.HOST_LOADER).name))
 
 
 def drawn(program):
@@ -104,7 +101,7 @@ def drawn(program):
     for make in program.run, program.make_snapshot, program.run:
         make(**fixed)
         check(len({distances(program.run(**fixed)) for _ in range(3)}) == 1, "drawn under setarch -R")
-    check("distances: none" in program.applied(**fixed).stderr, "a snapshot under setarch -R")
+    program.applied(**fixed)
 
 
 def drawn_beside(program):
@@ -128,7 +125,7 @@ def drawn_beside(program):
     check(older == program.make_snapshot(**inside), "another start's")
     for _ in range(4):
         done = program.applied(expected="2 1\n", **inside)
-        check("not applied: " in done.stderr and str(program.cache) in done.stderr, done.stderr)
+        check(any(path.startswith(f"{program.cache}/") for path, _ in support.mapped_files(done)), done.stderr)
     program.flag.unlink()
     check(distances(program.applied(**inside)) == first, "root's has other distances")
 

@@ -43,14 +43,14 @@ class Program:
         new.rename(self.folder / name)
 
     def executable(self, *options):
-        support.compile_c(self.path, SOURCES / "main.c", f"-L{self.folder}", *self.libraries,
+        support.compile_c(self.path, SOURCES / "main.c", support.MAPPED, f"-L{self.folder}", *self.libraries,
                           f"-Wl,-rpath,{self.folder}", f"-Wl,-I,{support.LOADER}",
                           *options, plugin=False)
 
     def run(self, prefix=(), passes="answer", **environment):
         environment.setdefault("MVLD_DEBUG", "files,passes")
         done = support.run([*prefix, self.path], MVLD_PASS_PATH=self.passes,
-                           XDG_CACHE_HOME=self.cache,
+                           XDG_CACHE_HOME=self.cache, TELL_MAPPED=1,
                            config=f"[app]\nmatch = {self.path}\npasses = {passes}\n", **environment)
         check(done.returncode == 0, f"status {done.returncode}\n{done.stdout}{done.stderr}")
         return done
@@ -135,9 +135,8 @@ def aligned(program):
                 program.make_snapshot()
                 for _ in range(6):
                     counts.add(program.like_plain(True))
-                    at = {name: int(there, 16) for name, there in
-                          re.findall("object: .*/lib(aligned|symbols).so at ([0-9a-f]+)", program.run().stderr)}
-                    places.add(at["aligned"] - at["symbols"])
+                    at = support.bases(program.run())
+                    places.add(at["libaligned.so"] - at["libsymbols.so"])
             check(len(counts) == 1, f"of so many symbols, {libraries}, {kind}: {counts}")
             check(len(places) > 2 or support.GLIBC < (2, 35), "it is not at another distance each time")
 
@@ -159,7 +158,7 @@ def watched(program):
                      " .help = \"does nothing\"};\n")
     support.compile_c(program.passes / "later.so", later, *PASS, plugin=False)
     done = program.run(passes="answer, later")
-    check("its work is in the snapshot" in done.stderr and not SPARED.search(done.stderr), done.stderr)
+    check(support.from_snapshot(done) and not SPARED.search(done.stderr), done.stderr)
 
 
 def damage(program):

@@ -9,7 +9,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parents[1]))
 import support  # noqa: E402
-from support import check  # noqa: E402
+from support import check, from_snapshot  # noqa: E402
 
 SOURCES = HERE / "snapshot"
 
@@ -65,7 +65,7 @@ class Program:
 
     def applied(self, *words, expected="2 0\n", **options):
         done = self.run(*words, **options)
-        check(len(from_image(done)) == 1 and done.stdout.startswith(expected),
+        check(len(from_snapshot(done)) == 1 and done.stdout.startswith(expected),
               f"it was not applied, or is wrong:\n{done.stdout}{done.stderr}")
         return done
 
@@ -73,14 +73,8 @@ class Program:
         """Not applied, for this reason; the program is right."""
         done = self.run(*words, **options)
         check(re.search("not applied: .*" + re.escape(why), done.stderr) and
-              done.stdout == expected and not from_image(done),
+              done.stdout == expected and not from_snapshot(done),
               f"wanted '{why}':\n{done.stdout}{done.stderr}")
-
-
-def from_image(done):
-    """The objects whose code is mapped from a snapshot."""
-    check("mapped: " in done.stderr, f"it does not tell what is mapped:\n{done.stderr}")
-    return re.findall(r"^mapped: /\S+/mvld/snapshots/\S+/\d+-(\S+)$", done.stderr, re.M)
 
 
 def start(behaviours):

@@ -203,6 +203,23 @@ static void forgets(void)
         CHECK(rimf_original_of(image, fragments[i].original) == 0);
 }
 
+/* Code that a pass added is described, though another pass failed meanwhile. */
+static void added(void)
+{
+    const struct mvld_new_function f = {.name = "added", .size = 16};
+    const struct mvld_context other = {.pass = "other", .image = image};
+    uint8_t *at;
+
+    rimf_image_set_stage(image, RIMF_STAGE_RUN, &region_context);
+    at = rimf_api()->code_add(&region_context, 16, &f, 1, 0);
+    CHECK(at, "(%s)", rimf_api()->last_error(image));
+    memset(at, 0xc3, 16);
+    rimf_pass_failed(image, &other);
+    rimf_image_set_stage(image, RIMF_STAGE_NONE, &region_context);
+    CHECK(rimf_pass_ran(image, &region_context) == 0);
+    CHECK(moved_frames_start(image->moved, (uintptr_t)at, 1) == (uintptr_t)at);
+}
+
 static void run(void (*behaviour)(void), int runs_after)
 {
     int expected = sum(100), status;
@@ -239,6 +256,7 @@ int main(int argc, char **argv)
     run(whole, 1);
     run(some, 1);
     run(forgets, 0);
+    run(added, 1);
     snprintf(command, sizeof command, "rm -r %s", made);
     return system(command) != 0;
 }

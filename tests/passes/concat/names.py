@@ -7,7 +7,6 @@ Each function below is one test; its text says what a failure means.
 """
 import os
 import re
-import shutil
 import stat
 import struct
 import subprocess
@@ -275,16 +274,14 @@ def map_of_perf(program):
 
 def perf(program):
     """perf has no name for samples in moved code."""
-    if not shutil.which("perf"):
-        support.skip("perf is missing")
+    support.need_perf()
     program.analyse()
     data = program.folder / "perf.data"
     done = subprocess.run(["perf", "record", "-q", "-N", "-e", "cpu-clock:u", "-F", "500", "-o", data,
                            program.path, program.plugin, "spin"], stdin=subprocess.DEVNULL,
                           capture_output=True, text=True, timeout=60,
                           env=program.environment(perf_map="yes"))
-    if done.returncode:
-        support.skip(f"perf cannot record here: {done.stderr.strip()}")
+    check(not done.returncode, done.stderr)
     report = subprocess.run(["perf", "report", "-i", data, "--stdio", "--no-children", "-F",
                              "overhead,pid,sym"], stdin=subprocess.DEVNULL, capture_output=True,
                             text=True, timeout=60).stdout

@@ -103,9 +103,9 @@ def learners(world):
     for module in (*modules, new):
         length([world.program, module], env)
     for module in (*modules, new):
-        done = subprocess.run([world.program, module], env={**env, "MVLD_DEBUG": "files"}, capture_output=True,
+        done = subprocess.run([world.program, module], env={**env, "TELL_MAPPED": "1"}, capture_output=True,
                               text=True, check=False)
-        check(f"{module.name}: applied" in done.stderr, f"{module} was not learnt\n{done.stderr}")
+        check(module.name in support.from_snapshot(done), f"{module} was not learnt\n{done.stderr}")
     numbered = sorted(path.name for path in folder.iterdir() if path.name[0].isdigit())
     names = [name.split("-", 1)[1] for name in numbered]
     check(len(set(names)) == len(names) and not (folder / "later.new").exists(), f"{sorted(folder.iterdir())}")

@@ -50,11 +50,11 @@ class Object:
 
 
 def take(program, arguments=(), config="", dump=None, folder=None, **environment):
-    """The objects of the program, as they are in memory before main."""
+    """The objects of the program, as they are in memory before main, where it ends."""
     path = folder / "dump"
     preload = " ".join([str(dump), str(environment.pop("LD_PRELOAD", ""))]).strip()
     done = support.run([program, *arguments], config=config, DUMP=path, LD_PRELOAD=preload,
-                       MVLD_DEBUG="passes", **environment)
+                       **environment)
     check(done.returncode == 0 and path.exists(), f"no dump of {program}\n{done.stderr}")
     objects, data, at = {}, path.read_bytes(), 0
     while at < len(data):
@@ -64,7 +64,7 @@ def take(program, arguments=(), config="", dump=None, folder=None, **environment
         obj = objects.setdefault((name, bias), Object(name or str(program), int(bias, 16)))
         obj.loads.append((int(start, 16), data[at:at + size], int(flags, 16)))
         at += size
-    return list(objects.values()), done.stderr
+    return list(objects.values())
 
 
 def file_loads(path):

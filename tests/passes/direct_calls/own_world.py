@@ -47,4 +47,4 @@ class World:
         done = self.start(*arguments, **more)
         check((done.returncode, done.stdout) == (0, says or self.plain),
               f"{done.returncode} '{done.stdout}'\n{done.stderr}")
-        return done.stderr
+        return done

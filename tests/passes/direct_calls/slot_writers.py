@@ -35,7 +35,7 @@ def build(folder):
                  "libslot.so": ("-DWAY=by_slot", "-DCONDITION=if_slot", "-fno-plt", "-lcounted")}
     for name, flags in libraries.items():
         support.compile_c(folder / name, *shared, SOURCE, *flags, "-Wl,--build-id", plugin=False)
-    support.compile_c(folder / "program", "-O2", SOURCE, "-L" + str(folder), "-lcounted", "-lplt", "-lslot",
+    support.compile_c(folder / "program", "-O2", SOURCE, support.MAPPED, "-L" + str(folder), "-lcounted", "-lplt", "-lslot",
                       "-Wl,-rpath,$ORIGIN", "-Wl,-z,now", "-Wl,--build-id",
                       f"-Wl,--dynamic-linker={support.LOADER}", plugin=False)
 
@@ -51,9 +51,9 @@ with support.scratch_folder() as folder:
     if made:
         done = support.run([program], **{**own, "MVLD_SNAPSHOT": made})
         check(done.returncode == 0, done.stdout + done.stderr)
-    hidden = support.run([program, tool], MVLD_DEBUG="passes,files", **own)
+    hidden = support.run([program, tool], TELL_MAPPED=1, **own)
     check(hidden.stdout.endswith(", 0 seen\n"), f"calls were not direct: {hidden.stdout}{hidden.stderr}")
-    check(("applied" in hidden.stderr) == (made == "1"), hidden.stderr)
+    check(("program" in support.from_snapshot(hidden)) == (made == "1"), hidden.stderr)
     if way == "unknown":  # an object whose analysis has gone since a snapshot was made
         own["MVLD_TUNABLES"] = "app.slot-writers=tool."
         done = support.run([program], **{**own, "MVLD_SNAPSHOT": "1"})
@@ -74,9 +74,9 @@ with support.scratch_folder() as folder:
         own["LD_PRELOAD"] = tool
         plain = support.run([program, tool], MVLD="off", LD_PRELOAD=tool)
         check(plain.stdout.endswith(f", {2 * SEEN} seen\n"), plain.stdout)
-    done = support.run([program, tool], MVLD_DEBUG="files,passes", **own)
+    done = support.run([program, tool], TELL_MAPPED=1, **own)
     check(done.stdout == plain.stdout, f"{done.stdout}, not {plain.stdout}{done.stderr}")
-    check(("applied" in done.stderr) == (made == "1"), done.stderr)
+    check(("program" in support.from_snapshot(done)) == (made == "1"), done.stderr)
     quiet = support.run([program, tool], **own)
     check((quiet.stdout, quiet.stderr) == (plain.stdout, ""), quiet.stdout + quiet.stderr)
     own["MVLD_TUNABLES"] = tunables

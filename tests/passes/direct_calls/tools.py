@@ -43,7 +43,7 @@ def build(folder, *flags):
     support.compile_c(folder / "libx.so", "-shared", "-fPIC", "-DLIBRARY", folder / "x.c",
                       plugin=False)
     program = folder / "program"
-    support.compile_c(program, *flags, folder / "x.c", "-L" + str(folder), "-lx",
+    support.compile_c(program, *flags, folder / "x.c", support.MAPPED, "-L" + str(folder), "-lx",
                       "-Wl,-rpath,$ORIGIN", f"-Wl,--dynamic-linker={support.LOADER}", plugin=False)
     done = support.run([MVLD, "analyze", "--output", folder / "mvld" / "analysis", "--program",
                         program], timeout=100)
@@ -55,16 +55,15 @@ def environment(folder):
     return {"XDG_CACHE_HOME": folder, "MVLD_PASS_PATH": support.BUILD / "passes" / "direct-calls"}
 
 
-def made(program, log):
-    found = re.search(rf"{program}: (\d+) of", log)
-    check(found and int(found.group(1)) >= 4, f"not made direct\n{log}")
+def is_direct(program, done):
+    check(support.changed(done, program.name)[0] >= 4, f"not made direct\n{done.stderr}")
 
 
 def asan(folder):
     program = build(folder, "-fsanitize=address")
-    good = support.run([program], config=CONFIG, MVLD_DEBUG="passes", **environment(folder))
+    good = support.run([program], config=CONFIG, **environment(folder), TELL_MAPPED=1)
     check((good.returncode, good.stdout) == (0, "4\n"), good.stdout + good.stderr)
-    made(program, good.stderr)
+    is_direct(program, good)
     bad = support.run([program, "overflow"], config=CONFIG, **environment(folder))
     check(bad.returncode and "heap-buffer-overflow" in bad.stderr, bad.stdout + bad.stderr)
 
@@ -75,8 +74,7 @@ def gdb(folder):
     program = build(folder, "-g", "-O1")
     config = folder / "conf"
     config.write_text(CONFIG)
-    made(program, support.run([program], config=CONFIG, MVLD_DEBUG="passes",
-                              **environment(folder)).stderr)
+    is_direct(program, support.run([program], config=CONFIG, **environment(folder), TELL_MAPPED=1))
     env = support.clean_environment(MVLD_CONFIG=config, **environment(folder))
     done = subprocess.run(["gdb", "-nx", "-batch", "-ex", "set breakpoint pending on",
                            "-ex", "break callee", "-ex", "run", "-ex", "bt", "-ex", "continue",

@@ -5,7 +5,6 @@
 A failure means that they are not, that a program then does something else than plainly, or that the pass does not get
 along with others.
 """
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -27,8 +26,7 @@ def run(folder, passes, app="", more="", **variables):
                               XDG_CACHE_HOME=folder, MVLD_CONFIG=folder / "conf", MVLD_DEBUG="passes,image",
                               MVLD_PASS_PATH=":".join(map(str, [folder, *PASSES])), **variables))
     check(done.returncode == 0, f"{passes}: {done.returncode} {done.stdout}{done.stderr[-3000:]}")
-    moved = {(name, int(at, 16)): int(to, 16) for name, at, to in
-             re.findall(r"(\S+): \d+ bytes at 0x(\w+) moved to 0x(\w+)", done.stderr)}
+    moved = {(name, original): at for name, _, original, at in support.moved_code(done.stderr)}
     return done.stdout, moved, done.stderr
 
 

@@ -114,7 +114,7 @@ static void reads(void)
 
 static void encodes(void)
 {
-    struct mv_inline call = {0}, empty = {.usable = 1}, load = {1, 2, 0x078b};
+    struct mv_inline call = {0}, empty = {.usable = 1}, load = {.usable = 1, .length = 2, .bytes = 0x078b};
     uint64_t word;
     uint8_t *out = (uint8_t *)&word;
 
@@ -135,7 +135,7 @@ static void encodes(void)
     CHECK(mv_site_encode(MV_CALL, 5, AT, AT, &load, &word));
     CHECK(!memcmp(out, "\x3e\x3e\x3e\x8b\x07", 5)); /* ds ds ds mov (%rdi),%eax */
 
-    CHECK(mv_site_encode(MV_CALL, 5, AT, AT, &(struct mv_inline){1, 1, 0xfa}, &word));
+    CHECK(mv_site_encode(MV_CALL, 5, AT, AT, &(struct mv_inline){.usable = 1, .length = 1, .bytes = 0xfa}, &word));
     CHECK(!memcmp(out, "\x3e\x3e\x3e\x3e\xfa", 5)); /* ds ds ds ds cli */
 
     CHECK(mv_site_encode(MV_CALL, 5, AT, AT + 5 + 0x7fffffff, &call, &word));
@@ -242,6 +242,10 @@ static void refuses(void)
     }
     mv_inline_read((const uint8_t *)"\xc3", 0, &out); /* size unknown */
     CHECK(!out.usable);
+    mv_inline_read((const uint8_t *)"\xf3\x0f\x1e\xfa\x0f\x1f\x44\x00\x00\xc3", 10, &out); /* endbr64; nopl; ret */
+    CHECK(out.usable && !out.length && out.nops);
+    mv_inline_read((const uint8_t *)"\xf3\x0f\x1e\xfa\xc3", 5, &out);
+    CHECK(out.usable && !out.nops);
 }
 
 int main(void)

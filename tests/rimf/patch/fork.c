@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * patch_fork METHOD: a thread commits without pause, another forks.  Each child must find
+ * patch_fork: a thread commits without pause, another forks.  Each child must find
  * whole sites, whichever moment of a batch was copied, be able to commit, and leave its
  * parent's code alone.  A failure means that a server that forks workers gets ones that
  * crash or hang.
@@ -36,8 +36,7 @@ static void *committer(void *unused)
     return unused;
 }
 
-/* Any mixture of states will do, but no breakpoint that nobody takes away, and no
- * lock that nobody releases. */
+/* Any mixture of states will do, but no lock that nobody releases. */
 static int whole_sites(int commit_first)
 {
     struct mvld_patch_report report;
@@ -70,53 +69,12 @@ static int whole_sites(int commit_first)
     return 0;
 }
 
-/* The committing thread itself forks at its n-th write.  (A fork by another
- * thread would copy the signal actions some time before the memory, and breakpoints
- * could be in the one and their handler not in the other.) */
-static long fork_at, writes;
-
-static void fork_in_batch(struct patch_kernel *k, long nr)
-{
-    sigset_t none;
-    pid_t pid;
-    int status;
-
-    if (nr != SYS_pwrite64 || ++writes != fork_at)
-        return;
-    pid = (pid_t)syscall(SYS_fork);
-    CHECK(pid >= 0);
-    if (pid == 0) {
-        k->before = NULL;
-        sigemptyset(&none);
-        sigprocmask(SIG_SETMASK, &none, NULL);
-        _exit(whole_sites((int)fork_at & 1));
-    }
-    CHECK(waitpid(pid, &status, 0) == pid);
-    CHECK(status == 0, "(fork at write %ld: %x)", fork_at, status);
-}
-
-static int in_every_step(void)
-{
-    patch_park_thread();
-    t.kernel.before = fork_in_batch;
-    for (fork_at = 1; fork_at == 1 || writes + 1 >= fork_at; fork_at++) {
-        writes = 0;
-        CHECK(commit_next() == 0);
-    }
-    printf("forked at each of %ld writes\n", writes);
-    CHECK(writes >= 3 * (long)PATCH_SITES);
-    return 0;
-}
-
-int main(int argc, char **argv)
+int main(void)
 {
     pthread_t thread;
     int status;
 
     patch_sites_open(&t);
-    CHECK(rimf_patcher_set_method(t.patcher, argc > 1 ? argv[1] : "auto") == 0);
-    if (argc > 1 && !strcmp(argv[1], "selfmem"))
-        return in_every_step();
     CHECK(pthread_create(&thread, NULL, committer, NULL) == 0);
     for (int i = 0; i < FORKS; i++) {
         pid_t pid = i & 2 ? (pid_t)syscall(SYS_fork) : fork();

@@ -85,10 +85,10 @@ static void denied_by_mdwe(void)
         exit(SKIP);
     }
     commits_by("remap");
-    add_thread();
-    commits_by("remap");
     CHECK(rimf_patcher_set_method(t.patcher, "selfmem") == 0);
     commits_by("selfmem");
+    add_thread();
+    commits_by("remap");
 }
 
 static void sealed(void)
@@ -100,7 +100,11 @@ static void sealed(void)
     }
     commits_by("selfmem");
     add_thread();
-    commits_by("selfmem");
+    for (int i = 0; i < 3; i++) { /* no way that is safe while others run */
+        struct mvld_patch_report report;
+
+        CHECK(commit_next(&report) == -EPERM && report.applied == 0 && report.refused == PATCH_SITES);
+    }
 }
 
 static void no_proc(void)

@@ -6,9 +6,9 @@
  * from before it; or that a page was writable and executable for a moment (support.h
  * looks at each system call of the engine).
  *
- * With "mprotect" there are no threads; a signal's handler calls instead, and the signal is
- * raised before each system call of a commit.  With "remap" callers must get through, in some of
- * the commits before each system call.
+ * With "remap" callers must get through, in some of the commits before each system call.  The others need that
+ * nothing else runs: a signal's handler calls instead, and the signal is raised before each system call of a
+ * commit.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -130,8 +130,8 @@ int main(int argc, char **argv)
 {
     pthread_t threads[CALLERS];
     const char *method = argc > 1 ? argv[1] : "";
-    long commits = argc > 2 ? atol(argv[2]) : 1000, others = 0;
-    int alone = !strcmp(method, "mprotect"), remap = !strcmp(method, "remap");
+    long commits = argc > 2 ? atol(argv[2]) : 1000;
+    int alone = strcmp(method, "remap") != 0;
 
     patch_sites_open(&t);
     CHECK(rimf_patcher_set_method(t.patcher, method) == 0, "(%s)", t.sentence);
@@ -142,17 +142,9 @@ int main(int argc, char **argv)
         start_callers(threads, method);
     }
     for (long i = 0; i < commits; i++) {
-        const char *by;
-
-        if (remap)
+        if (!alone)
             t.kernel.before = i % WATCHED ? NULL : wait_at_each;
-        by = commit(i);
-        /* A caller that is preempted inside the handler of a breakpoint blocks all signals: then
-         * the engine waits a while, and prepares pages instead. */
-        if (strcmp(by, method)) {
-            CHECK(!strcmp(method, "selfmem") && !strcmp(by, "remap"), "(by %s)", by);
-            others++;
-        }
+        CHECK_STR(commit(i), method);
         if (alone || i % 50 == 0)
             let_call(alone);
     }
@@ -161,10 +153,10 @@ int main(int argc, char **argv)
     for (int i = 0; !alone && i < CALLERS; i++)
         pthread_join(threads[i], NULL);
     patch_text_all_rx(&t);
-    printf("%s: %ld commits, %ld of them by remap instead, %lu calls, %lu of them settled, %lu in a "
-           "commit\n", method, commits, others, calls, settled, during);
-    CHECK(calls > 0 && settled > 0 && (!remap || during > 0), "(nobody called)");
-    CHECK(t.kernel.executable >= (alone || remap ? commits : 0), "(whose rights were looked at?)");
+    printf("%s: %ld commits, %lu calls, %lu of them settled, %lu in a commit\n", method, commits, calls, settled,
+           during);
+    CHECK(calls > 0 && settled > 0 && (alone || during > 0), "(nobody called)");
+    CHECK(t.kernel.executable >= (strcmp(method, "selfmem") ? commits : 0), "(whose rights were looked at?)");
     rimf_patcher_destroy(t.patcher);
     CHECK(t.blocks == 0);
     return 0;

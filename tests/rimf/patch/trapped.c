@@ -72,7 +72,7 @@ static void refused(const char *method, int threads)
 /* ---- signals of faults, sent ---- */
 
 static const int faults[] = {SIGTRAP, SIGILL, SIGBUS, SIGFPE, SIGSEGV, SIGSYS};
-static size_t n_faults;
+#define N_FAULTS (sizeof faults / sizeof *faults)
 
 static void on_signal(int signal)
 {
@@ -83,30 +83,18 @@ static void on_signal(int signal)
 static void send_before(struct patch_kernel *k, long nr)
 {
     (void)nr;
-    CHECK(rimf_syscall(SYS_tgkill, getpid(), gettid(), faults[(size_t)k->calls % n_faults], 0, 0,
+    CHECK(rimf_syscall(SYS_tgkill, getpid(), gettid(), faults[(size_t)k->calls % N_FAULTS], 0, 0,
                        0) == 0);
-}
-
-static void send(size_t n, const char *method, int threads)
-{
-    struct sigaction action = {.sa_handler = on_signal};
-
-    n_faults = n;
-    for (size_t i = 0; i < n; i++)
-        CHECK(sigaction(faults[i], &action, NULL) == 0);
-    t.kernel.before = send_before;
-    commits(method, threads);
 }
 
 static void sent(const char *method, int threads)
 {
-    send(sizeof faults / sizeof *faults, method, threads);
-}
+    struct sigaction action = {.sa_handler = on_signal};
 
-/* Which does not keep the engine from breakpoints, as handlers of the others do. */
-static void sent_traps(const char *method, int threads)
-{
-    send(1, method, threads);
+    for (size_t i = 0; i < N_FAULTS; i++)
+        CHECK(sigaction(faults[i], &action, NULL) == 0);
+    t.kernel.before = send_before;
+    commits(method, threads);
 }
 
 /* Of signals that nothing in a commit raises: sent in the middle they wait for its end, and a handler
@@ -158,8 +146,7 @@ int main(void)
     static const struct {
         const char *name;
         void (*test)(const char *method, int threads);
-    } tests[] = {{"emulated", emulated}, {"refused", refused}, {"sent", sent}, {"sent traps", sent_traps},
-                 {"waits", waits}};
+    } tests[] = {{"emulated", emulated}, {"refused", refused}, {"sent", sent}, {"waits", waits}};
     static const char *const methods[] = {"auto", "mprotect", "remap", "selfmem"};
     int wrong = 0;
 

@@ -58,6 +58,15 @@ def calls():
         equal((code, out.split()[:1]), (0, [str(p.pid)]), f"{way}: a hundred calls: {out}{err}")
         equal(areas(p.pid), [], f"{way}: memory of ours is left")
         finish_program(p, f"{way}: behind the calls")
+    # Again and again in one call with a time-out, which the kernel restarts by another number each time.
+    p = start(HARD, "long")
+    sleeps = subprocess.Popen(["sleep", "60"])
+    for pid in (p.pid, sleeps.pid):
+        for i in range(3):
+            code, out, err = call(pid, 1)
+            equal((code, out.split()[:1]), (0, [str(pid)]), f"call {i} within one wait: {out}{err}")
+    sleeps.kill()
+    finish_program(p, "calls within one wait")
     p = start(WAITS, "select")  # for ever: it is still there
     code, out, err = call(p.pid, 20)
     equal((code, out.split()[:1]), (0, [str(p.pid)]), f"select: calls{err}")
@@ -133,6 +142,16 @@ def states():
     code, out, _ = run(GETPID, p.pid, 1)
     check(code == 1 and "no thread of it waited" in out, f"a thread with a filter: {out}")
     finish_program(p, "a thread with a filter")
+    # Nothing is written below a stack that may have no room there: neither into others' data, nor behind its end.
+    for way in ("coroutine", "shallow"):
+        p = start(HARD, way)
+        code, out, _ = run(GETPID, p.pid, 1)
+        check(code == 1 and "no thread of it waited" in out, f"{way}: {out}")
+        finish_program(p, way)
+    p = start(HARD, "masked")
+    code, out, err = call(p.pid, 20)
+    equal((code, out.split()[:1]), (0, [str(p.pid)]), f"all signals blocked: {out}{err}")
+    finish_program(p, "all signals blocked")
     p = start(WAITS, "poll")
     libc = ctypes.CDLL(None)
     equal(libc.ptrace(0x4206, p.pid, None, None), 0, "PTRACE_SEIZE")

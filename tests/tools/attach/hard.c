@@ -8,6 +8,10 @@
  *     threads   five hundred threads wait
  *     filter    has a filter of system calls that allows all
  *     filtered  the only thread that waits has a filter by which mmap(2) ends the process
+ *     coroutine its only thread waits on a small stack of its own, with data of somebody else's below it
+ *     shallow   the only thread that waits has little left of its stack
+ *     long      waits for a minute in one call of poll(2)
+ *     masked    all signals are blocked, and there is a stack for handlers
  *     exec      another thread executes the program anew, again and again, thirty times
  *     exit      another thread ends it, with status 7, after a time by chance
  */
@@ -25,6 +29,7 @@
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 static char **arguments;
@@ -157,6 +162,99 @@ static void by_filtered(void)
         syscall(SYS_futex, &ended, FUTEX_WAIT, 0, NULL, NULL, 0);
 }
 
+#define STACKS 65536
+#define LITTLE 1024 /* bytes left; a signal's frame takes more */
+
+static unsigned char stacks[STACKS];
+
+/* Calls itself until there is little left of the stack, and waits there with nothing that needs one. */
+static __attribute__((noinline)) int wait_deep(const volatile unsigned char *lowest)
+{
+    volatile unsigned char here[128];
+    long result;
+
+    here[0] = 0;
+    if (here - lowest > LITTLE + 256)
+        return wait_deep(lowest) + here[0];
+    do {
+        struct pollfd input = {STDIN_FILENO, POLLIN, 0};
+        register long timeout __asm__("rdx") = 1000;
+
+        __asm__ volatile("syscall" : "=a"(result) : "0"(SYS_poll), "D"(&input), "S"(1), "r"(timeout)
+                         : "rcx", "r11", "memory");
+    } while (result <= 0);
+    return 0;
+}
+
+static ucontext_t outside_of_it;
+
+static void coroutine(void)
+{
+    wait_deep(stacks + STACKS / 2);
+}
+
+static void by_coroutine(void)
+{
+    ucontext_t context;
+
+    memset(stacks, 0x5a, STACKS / 2);
+    getcontext(&context);
+    context.uc_stack.ss_sp = stacks + STACKS / 2;
+    context.uc_stack.ss_size = STACKS / 2;
+    context.uc_link = &outside_of_it;
+    makecontext(&context, coroutine, 0);
+    puts("ready");
+    fflush(stdout);
+    swapcontext(&outside_of_it, &context);
+    puts(memcmp(stacks, stacks + 1, STACKS / 2 - 1) != 0 ? "touched" : "whole");
+    fflush(stdout);
+}
+
+static void *waits_deep(void *nothing)
+{
+    pthread_attr_t own;
+    size_t size;
+    void *lowest;
+
+    pthread_getattr_np(pthread_self(), &own);
+    pthread_attr_getstack(&own, &lowest, &size);
+    puts("ready");
+    fflush(stdout);
+    wait_deep(lowest);
+    puts("whole");
+    fflush(stdout);
+    exit(0);
+    return nothing;
+}
+
+static void by_shallow(void)
+{
+    start(waits_deep);
+    for (;;)
+        syscall(SYS_futex, &ended, FUTEX_WAIT, 0, NULL, NULL, 0);
+}
+
+static void by_long(void)
+{
+    struct pollfd input = {STDIN_FILENO, POLLIN, 0};
+
+    puts("ready");
+    fflush(stdout);
+    puts(poll(&input, 1, 60000) == 1 ? "whole" : "cut off");
+    fflush(stdout);
+}
+
+static void by_masked(void)
+{
+    stack_t handlers = {.ss_sp = stacks, .ss_size = sizeof stacks};
+    sigset_t all;
+
+    sigfillset(&all);
+    if (sigaltstack(&handlers, NULL) || sigprocmask(SIG_SETMASK, &all, NULL))
+        exit(2);
+    wait_for_input();
+}
+
 static void *executes(void *nothing)
 {
     int left = arguments[2] ? atoi(arguments[2]) : 30;
@@ -204,7 +302,9 @@ static const struct {
     const char *name;
     void (*run)(void);
 } ways[] = {{"malloc", by_malloc}, {"vfork", by_vfork}, {"threads", by_threads}, {"filter", by_filter},
-            {"filtered", by_filtered}, {"exec", by_exec}, {"exit", by_exit}};
+            {"filtered", by_filtered}, {"coroutine", by_coroutine}, {"shallow", by_shallow}, {"masked", by_masked},
+            {"long", by_long},
+            {"exec", by_exec}, {"exit", by_exit}};
 
 int main(int argc, char **argv)
 {

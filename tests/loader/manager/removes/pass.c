@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * pass.c: removes one function by its name, and says what came of it; with `fail` it fails then.  With `first` what
- * earlier passes want is made first.  With `leads` it removes nothing: calls of `used` lead to that function.
+ * earlier passes want is made first.  With `leads` it removes nothing: calls of `used` lead to that function.  With
+ * `splice` code of it that ends the program runs inside of `used`.
  */
 #include <mvld/freestanding.h>
 #include <mvld/pass.h>
@@ -9,8 +10,11 @@
 #ifndef PASS
 #define PASS "remove"
 #endif
+#ifndef LIBRARY
+#define LIBRARY NULL
+#endif
 
-enum { NAME, EXPORTED, FAIL, FIRST, LEADS };
+enum { NAME, EXPORTED, FAIL, FIRST, LEADS, SPLICE };
 
 static const struct mvld_option options[] = {
     {.name = "name", .type = MVLD_OPTION_STRING, .initial = "unused"},
@@ -18,6 +22,7 @@ static const struct mvld_option options[] = {
     {.name = "fail", .type = MVLD_OPTION_BOOL, .initial = "no"},
     {.name = "first", .type = MVLD_OPTION_BOOL, .initial = "no"},
     {.name = "leads", .type = MVLD_OPTION_BOOL, .initial = "no"},
+    {.name = "splice", .type = MVLD_OPTION_BOOL, .initial = "no"},
     {.name = NULL},
 };
 
@@ -35,6 +40,20 @@ static const char *lead(const struct mvld_context *ctx, const struct mvld_object
     return NULL;
 }
 
+static void stop(void *unused)
+{
+    (void)unused;
+    __builtin_trap();
+}
+
+/* Before the first instruction for which that is possible. */
+static int splice(void *cookie, const struct mvld_instruction *i)
+{
+    const struct mvld_context *ctx = cookie;
+
+    return !ctx->api->code_splice(ctx, i->address, stop, NULL);
+}
+
 static int remove_one(void *cookie, const struct mvld_function *f)
 {
     const struct mvld_context *ctx = cookie;
@@ -42,6 +61,11 @@ static int remove_one(void *cookie, const struct mvld_function *f)
     uint32_t flags = ctx->settings[EXPORTED].number ? MVLD_REMOVE_EXPORTED : 0;
     int error;
 
+    if (f->name && ctx->settings[SPLICE].number && !mvld_strcmp(f->name, "used")) {
+        const char *why;
+
+        api->instruction_each(ctx->image, f, splice, cookie, &why);
+    }
     if (!f->name || mvld_strcmp(f->name, ctx->settings[NAME].text))
         return 0;
     if (ctx->settings[LEADS].number) {
@@ -72,6 +96,6 @@ static int run(const struct mvld_context *ctx, const struct mvld_object *const *
 }
 
 __attribute__((visibility("default"))) const struct mvld_pass mvld_pass = {
-    .abi = MVLD_PASS_ABI, .name = PASS, .help = "removes a function", .options = options, .run = run,
+    .abi = MVLD_PASS_ABI, .name = PASS, .help = "removes a function", .options = options, .run = run, .library = LIBRARY,
     .flags = MVLD_PASS_ANALYSIS,
 };

@@ -4,11 +4,14 @@
  *
  *     open:FILE global:FILE deep:FILE lazy:FILE   dlopen in these ways, and says ask()
  *     close:FILE    the newest of that name
- *     maps:FILE     says from which file its ask() is mapped
+ *     maps:FILE     says from which file its ask() is mapped, or /memory
  *     take:FILE     closes it, and maps something where it lay
  *     space:FILE    dlmopen, and says ask()
  *     fork:WORD     a child does WORD
  *     threads:FILE  some threads open, ask and close FILE many times, and wait for each other
+ *
+ * Where $TELL_MAPPED is set, it names on standard error each object whose code it finds mapped from a snapshot
+ * behind a dlopen, and that was not so before.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -35,6 +38,47 @@ static struct opened {
 } opened[MOST];
 static size_t n;
 
+/* Which overlays are mapped now, if there is room; returns their number. */
+static size_t overlays(char (*found)[256])
+{
+    FILE *list = getenv("TELL_MAPPED") ? fopen("/proc/self/maps", "r") : NULL;
+    char line[4400];
+    size_t n_found = 0;
+
+    while (list && fgets(line, sizeof line, list)) {
+        char *name = strstr(line, "/snapshots/"), *dash;
+
+        if (!name || !strstr(line, " r-xp ") || !(dash = strchr(strrchr(line, '/'), '-')))
+            continue;
+        dash[strcspn(dash, "\n")] = 0;
+        if (n_found < MOST && (!n_found || strcmp(found[n_found - 1], dash + 1)))
+            snprintf(found[n_found++], sizeof *found, "%s", dash + 1);
+    }
+    if (list)
+        fclose(list);
+    return n_found;
+}
+
+static char before[MOST][256];
+static size_t n_before;
+
+static void report_overlays(int quietly)
+{
+    static char now[MOST][256];
+    size_t n_now = overlays(now);
+
+    for (size_t i = 0; i < n_now && !quietly; i++) {
+        size_t k = 0;
+
+        while (k < n_before && strcmp(now[i], before[k]))
+            k++;
+        if (k == n_before)
+            fprintf(stderr, "from a snapshot: %s\n", now[i]);
+    }
+    memcpy(before, now, sizeof before);
+    n_before = n_now;
+}
+
 static int (*ask_of(void *handle))(void)
 {
     return handle ? (int (*)(void))dlsym(handle, "ask") : NULL;
@@ -47,6 +91,7 @@ static void open_one(const char *file, void *handle)
     printf("%s %d\n", strrchr(file, '/') + 1, ask ? ask() : -1);
     if (handle && n < MOST)
         opened[n++] = (struct opened){handle, ask, file};
+    report_overlays(0);
 }
 
 static struct opened *newest(const char *file)
@@ -64,6 +109,7 @@ static void close_one(const char *file)
 
     dlclose(one->handle);
     *one = opened[--n];
+    report_overlays(1);
 }
 
 static void maps(const char *file)
@@ -75,7 +121,7 @@ static void maps(const char *file)
 
     while (list && fgets(line, sizeof line, list))
         if (sscanf(line, "%lx-%lx", &start, &end) == 2 && at >= start && at < end)
-            printf("%s", strchr(line, '/') ? strchr(line, '/') : "nothing\n");
+            printf("%s", strchr(line, '/') ? strchr(line, '/') : "/memory\n");
     if (list)
         fclose(list);
 }
@@ -99,7 +145,12 @@ static void *ask_many(void *file)
         void *handle = dlopen(file, RTLD_NOW);
         int (*ask)(void) = ask_of(handle);
 
+        char found[MOST][256];
+
         wrong += !ask || ask() != 201;
+        for (size_t k = overlays(found); k-- > 0;)
+            if (!strcmp(found[k], strrchr(file, '/') + 1))
+                fprintf(stderr, "from a snapshot: %s\n", found[k]);
         if (handle)
             dlclose(handle);
     }
@@ -158,6 +209,7 @@ static void obey(char *word)
 
 int main(int argc, char **argv)
 {
+    report_overlays(1);
     printf("%d\n", helper());
     for (int i = 1; i < argc; i++)
         obey(argv[i]);

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/realise/changes.c: makes the calls of an object direct in place, as passes want: makes the pages with such
+ * rimf/realise/calls.c: makes the calls of an object direct in place, as passes want: makes the pages with such
  * calls writable and private, one stretch after the other; reads each call, compares it with the analysis,
  * and writes it.
  *
  * So a page of code is read once, just after the kernel has copied it, and its protection is changed once
  * each way.  If anything else runs in this address space, or code may not be made writable, or some of the
- * code has moved, the same calls become patches, some thousands at a time (realise/patches.c): these are read
- * for checking, read again for verification, and written later.
+ * code has moved, the same calls become a list (emit/changes.h): they are read for checking, read again for
+ * verification, and written later.
  */
-#include "rimf/realise/changes.h"
+#include "rimf/emit/calls.h"
+#include "rimf/emit/changes.h"
+#include "rimf/realise/realise.h"
 
 #include "rimf/base/base.h"
 #include "rimf/moved/moved.h"
@@ -128,7 +130,53 @@ static int commit(struct changing *c)
     return c->next == c->c->n_calls ? 0 : error ? error : -EBUSY;
 }
 
-int change_calls(struct emit_calls *c, int apart)
+/* ---- as a list --------------------------------------------------------------------- */
+
+#define AHEAD 8u /* code that has not run yet is in distant caches */
+
+static void miss_at(void *calls, uintptr_t at)
+{
+    struct emit_calls *c = calls;
+    uint32_t linked = (uint32_t)(rimf_unmoved(c->image, at) - c->object->view.bias);
+
+    emit_miss(c, way_of(c, &c->calls[analysis_first_from(c->calls, c->n_calls, sizeof *c->calls, linked)]), edit_other);
+}
+
+static void list_call(struct emit_calls *c, struct changes *list, const struct analysis_call *call)
+{
+    uintptr_t at = c->object->view.bias + call->address, moved = c->object->moved ? rimf_moved_to(c->image, at) : 0;
+    const struct way *way = way_of(c, call);
+    struct site site;
+    const char *why;
+
+    if (!way->target)
+        return;
+    why = emit_call(c, call, moved ? moved : at, 0, moved ? SITE_MAX : code_room(c->object, at), way->target, &site);
+    if (why)
+        emit_miss(c, way, why);
+    else if (site.old != site.made)
+        changes_add(list, site.address, &site.old, &site.made, site.length);
+}
+
+/* Each that is not refused, where it runs.  0, or negative errno: the same would happen for every other object. */
+static int change_listed(struct emit_calls *c)
+{
+    struct changes list = {.image = c->image};
+    int error;
+
+    for (size_t i = 0; i < c->n_calls; i++) {
+        if (i + AHEAD < c->n_calls)
+            __builtin_prefetch((const void *)(c->object->view.bias + c->calls[i + AHEAD].address));
+        list_call(c, &list, &c->calls[i]);
+    }
+    error = changes_each(&list);
+    changes_refused(&list, miss_at, c);
+    changes_end(&list);
+    return error == -EPERM || error == -ENOMEM
+               ? rimf_fail(c->image, -error, "no code could be changed: %s", c->image->error) : 0;
+}
+
+int rimf_calls_change(struct emit_calls *c, int apart)
 {
     struct changing all = {.c = c};
     int error;
@@ -137,7 +185,7 @@ int change_calls(struct emit_calls *c, int apart)
     if (!all.words)
         return rimf_fail(c->image, ENOMEM, "out of memory for the calls of %s", c->object->public.name);
     choose(&all);
-    error = apart || holds_us(&c->object->public) || (all.n_words && commit(&all)) ? change_patches(c) : 0;
+    error = apart || holds_us(&c->object->public) || (all.n_words && commit(&all)) ? change_listed(c) : 0;
     emit_count(c, all.pages);
     rimf_heap_release(&c->image->heap, all.words);
     return error;

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * attach/calls.c: the system calls in which a thread is at rest.
+ *
+ * Suitable system calls are those by which an event loop, a worker or a shell waits.  malloc, the
+ * host loader and mvld make none of them; their calls (mmap, openat, a futex that is no condition
+ * variable) are not in the list.
+ *
+ * A call with a time-out that was interrupted before goes on as restart_syscall(2), and neither its registers nor
+ * /proc say which call that was.  The kernel's function in which the thread waits does: for a sleep it is mostly the one that all calls enter by.
+ */
+#include "tools/attach/attach.h"
+
+#include <linux/futex.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define LOWEST_POINTER 4096
+
+/* Does a read from this descriptor wait for somebody else? */
+static int is_stream(const struct attach *a, uint64_t descriptor)
+{
+    static const char *const streams[] = {"pipe:", "socket:", "/dev/pts/", "/dev/tty"};
+    char path[40], name[64];
+    ssize_t n;
+
+    snprintf(path, sizeof path, "fd/%u", (unsigned)descriptor);
+    n = readlinkat(a->folder, path, name, sizeof name - 1);
+    name[n > 0 ? n : 0] = 0;
+    for (size_t i = 0; i < sizeof streams / sizeof *streams; i++)
+        if (!strncmp(name, streams[i], strlen(streams[i])))
+            return 1;
+    return 0;
+}
+
+int attach_is_rest(const struct attach *a, uint64_t number, const uint64_t *arguments, int waits)
+{
+    switch (number) {
+    case SYS_poll: case SYS_ppoll: case SYS_select: case SYS_pselect6:
+    case SYS_epoll_wait: case SYS_epoll_pwait: case 441: /* epoll_pwait2 */
+    case SYS_nanosleep: case SYS_clock_nanosleep: case SYS_accept: case SYS_accept4:
+        return 1;
+    case SYS_wait4: case SYS_waitid: case SYS_pause: case SYS_rt_sigtimedwait:
+    case SYS_recvfrom: case SYS_recvmsg: case SYS_io_getevents:
+        return waits;
+    case SYS_read:
+        return waits && is_stream(a, arguments[0]);
+    case SYS_futex: /* glibc's condition variables, semaphores and pthread_join; its locks take FUTEX_WAIT */
+        return waits && (arguments[1] & FUTEX_CMD_MASK) == FUTEX_WAIT_BITSET;
+    default:
+        return 0;
+    }
+}
+
+/* As told by its first argument, a clock or a pointer, where two have one function. */
+static uint64_t restarted(const struct attach *a, pid_t thread, uint64_t first)
+{
+    char *function = attach_thread_file(a, thread, "wchan");
+    uint64_t number = SYS_restart_syscall;
+
+    if (!strncmp(function, "poll_schedule_timeout", 21))
+        number = SYS_poll;
+    else if (!strncmp(function, "futex_", 6))
+        number = SYS_futex;
+    else if (strstr(function, "nanosleep") || strstr(function, "syscall")) /* the scheduler's functions are not told */
+        number = first < LOWEST_POINTER ? SYS_clock_nanosleep : SYS_nanosleep;
+    free(function);
+    return number;
+}
+
+int attach_waits(const struct attach *a, pid_t thread, struct attach_waiting *w)
+{
+    char *text = attach_thread_file(a, thread, "syscall");
+    uint64_t arguments[3];
+    int n = sscanf(text, "%lu %lx %lx %lx %*x %*x %*x %lx %lx", &w->number, &arguments[0], &arguments[1], &arguments[2],
+                   &w->sp, &w->pc);
+
+    free(text);
+    if (n != 6) {
+        *w = (struct attach_waiting){0};
+        return 0;
+    }
+    if (w->number == SYS_restart_syscall)
+        w->number = restarted(a, thread, arguments[0]);
+    return attach_is_rest(a, w->number, arguments, 1);
+}
