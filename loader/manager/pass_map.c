@@ -7,7 +7,7 @@
  * its author knows which flag is missing.
  *
  *     read   header and program headers are read, not mapped, and judged
- *     map    one mapping of the whole span, then each PT_LOAD over it (rimf/elf/map.h)
+ *     map    one mapping of the whole span, then each PT_LOAD over it (rimf/elf/map.c)
  *     link   PT_DYNAMIC: symbols, RELATIVE and RELR, RELRO (pass_map_link.c)
  *     check  the declarations (pass_map_check.c)
  *

@@ -361,3 +361,25 @@ size_t elf_relro(const struct elf_view *view, uintptr_t *start)
     end = rimf_page_down(view->bias + relro->p_vaddr + relro->p_memsz);
     return end > *start ? end - *start : 0;
 }
+
+int elf_relr_each(const struct elf_view *view, int (*visit)(void *cookie, uintptr_t word), void *cookie)
+{
+    uintptr_t at = view->bias;
+    int result = 0;
+
+    for (size_t i = 0; i < view->n_relr && !result; i++) {
+        uint64_t entry = view->relr[i];
+
+        if (!(entry & 1)) {
+            at = view->bias + entry;
+            result = visit(cookie, at);
+            at += sizeof entry;
+            continue;
+        }
+        for (unsigned bit = 1; bit < 64 && !result; bit++)
+            if (entry >> bit & 1)
+                result = visit(cookie, at + (bit - 1) * sizeof entry);
+        at += 63 * sizeof entry;
+    }
+    return result;
+}
