@@ -27,37 +27,12 @@
 
 #define HEAD 1536 /* contains the ELF header, program headers and notes */
 
-static int prot_of(uint32_t flags)
-{
-    return (flags & PF_R ? PROT_READ : 0) | (flags & PF_W ? PROT_WRITE : 0) |
-           (flags & PF_X ? PROT_EXEC : 0);
-}
-
 /* Looks for the note of start/entry.S in the bytes read from the file. */
 int host_is_ours(const void *head, size_t size)
 {
-    size_t n;
-    const Elf64_Phdr *ph = elf_headers(head, size, &n);
+    size_t version;
 
-    for (size_t i = 0; ph && i < n; i++) {
-        uint64_t at = ph[i].p_offset, end;
-
-        if (ph[i].p_type != PT_NOTE || at > size || at % 4)
-            continue;
-        end = ph[i].p_filesz > size - at ? size : at + ph[i].p_filesz;
-        while (end - at >= sizeof(Elf64_Nhdr)) {
-            const Elf64_Nhdr *note = (const void *)((const char *)head + at);
-            uint64_t length = sizeof *note + ((note->n_namesz + 3ull) & ~3ull) +
-                              ((note->n_descsz + 3ull) & ~3ull);
-
-            if (length > end - at)
-                break;
-            if (note->n_namesz == 5 && memcmp(note + 1, "mvld", 5) == 0)
-                return 1;
-            at += length;
-        }
-    }
-    return 0;
+    return elf_head_note(head, size, "mvld", 1, &version) != NULL;
 }
 
 /* Checks everything that host_map and later code rely on. */
@@ -105,39 +80,16 @@ int host_parse(struct host *host, const void *head, size_t size, uint64_t *low, 
     return 0;
 }
 
-/* Reserves addresses for [low, high); 0: there are none.  With the usual alignment this is the
- * mapping of the first segment.  In the arena its text is far from ours, so it is mapped there only
- * if the text has space for far jumps. */
-static uintptr_t reserve(const struct rimf_sys *sys, const struct host *host,
-                         const Elf64_Phdr *first, size_t span, uint64_t align,
-                         struct arena *arena)
+/* In the arena its text is far from ours, so it is mapped there only if the text has space for far jumps. */
+static long reserve(const struct rimf_sys *sys, const struct host *host, const Elf64_Phdr *first, uint64_t low,
+                    size_t span, uint64_t align, struct arena *arena)
 {
-    int near = arena->end && align == RIMF_PAGE && host->tail;
-    size_t length = span + (align > RIMF_PAGE ? align : 0);
-    long at = -ENOMEM;
-    uintptr_t start, wanted = near ? place_take(arena, span) : 0;
-    int prot = align > RIMF_PAGE ? PROT_NONE : prot_of(first->p_flags);
-    int flags = MAP_PRIVATE | (align > RIMF_PAGE ? MAP_ANONYMOUS : 0);
-    int fd = align > RIMF_PAGE ? -1 : host->fd;
-    uint64_t offset = align > RIMF_PAGE ? 0 : rimf_page_down(first->p_offset);
+    uintptr_t wanted = arena->end && align == RIMF_PAGE && host->tail ? place_take(arena, span) : 0;
+    long at = wanted ? sys_mmap_at(sys, wanted, span, elf_prot(first), MAP_PRIVATE, host->fd,
+                                   rimf_page_down(first->p_offset))
+                     : -ENOMEM;
 
-    if (wanted) {
-        at = sys_mmap(sys, wanted, length, prot, flags | MAP_FIXED_NOREPLACE, fd, offset);
-        if (!sys_failed(at) && (uintptr_t)at != wanted) { /* a kernel before 4.17 */
-            sys_munmap(sys, (uintptr_t)at, length);
-            at = -EEXIST;
-        }
-    }
-    if (sys_failed(at))
-        at = sys_mmap(sys, 0, length, prot, flags, fd, offset);
-    if (sys_failed(at))
-        return 0;
-    start = ((uintptr_t)at + align - 1) & ~(align - 1);
-    if (start > (uintptr_t)at)
-        sys_munmap(sys, (uintptr_t)at, start - (uintptr_t)at);
-    if ((uintptr_t)at + length > start + span)
-        sys_munmap(sys, start + span, (uintptr_t)at + length - (start + span));
-    return start;
+    return sys_failed(at) ? elf_reserve(sys, host->fd, align == RIMF_PAGE ? first : NULL, low, span, align) : at;
 }
 
 /* Unmaps the reservation except the first segment, as when the kernel maps a loader.  To split a
@@ -150,35 +102,6 @@ static void leave_room(const struct rimf_sys *sys, const struct host *host,
 
     if (from < host->end)
         sys_munmap(sys, from, host->end - from);
-}
-
-int host_map_segment(const struct rimf_sys *sys, const struct host *host, const Elf64_Phdr *ph, int mapped)
-{
-    uintptr_t start = rimf_page_down(host->bias + ph->p_vaddr);
-    uintptr_t file_end = host->bias + ph->p_vaddr + ph->p_filesz;
-    uintptr_t zero = ph->p_filesz ? rimf_page_up(file_end) : start;
-    uintptr_t end = rimf_page_up(host->bias + ph->p_vaddr + ph->p_memsz);
-    int flags = MAP_PRIVATE | MAP_FIXED;
-    long got;
-
-    /* The host loader writes to all of its data: populating it is cheaper than two faults a page. */
-    if ((ph->p_flags & PF_W) && ph->p_filesz <= POPULATE_MAX)
-        flags |= MAP_POPULATE;
-    if (!mapped && zero > start) {
-        got = sys_mmap(sys, start, zero - start, prot_of(ph->p_flags), flags, host->fd,
-                       rimf_page_down(ph->p_offset));
-        if (sys_failed(got))
-            return (int)got;
-    }
-    if ((ph->p_flags & PF_W) && ph->p_filesz && ph->p_memsz > ph->p_filesz)
-        memset((void *)file_end, 0, zero - file_end);
-    if (end > zero) {
-        got = sys_mmap(sys, zero, end - zero, prot_of(ph->p_flags),
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
-        if (sys_failed(got))
-            return (int)got;
-    }
-    return 0;
 }
 
 /* The linked address of free space for far jumps behind the text, in its last page; or 0. */
@@ -224,7 +147,7 @@ int host_map(const struct rimf_sys *sys, struct host *host, struct arena *arena)
     const Elf64_Phdr *ph, *first;
     uint64_t low, high, align;
     size_t span;
-    long size = sys_read(sys, host->fd, head, sizeof head); /* not pread: not every host loader calls that */
+    long at, size = sys_read(sys, host->fd, head, sizeof head); /* not pread: not every host loader calls that */
     int err;
 
     if (size < 0)
@@ -239,9 +162,10 @@ int host_map(const struct rimf_sys *sys, struct host *host, struct arena *arena)
     host->tail = find_tail(ph, host->phnum);
     for (first = ph; first->p_type != PT_LOAD; first++)
         ;
-    host->start = reserve(sys, host, first, span, align, arena);
-    if (!host->start)
+    at = reserve(sys, host, first, low, span, align, arena);
+    if (sys_failed(at))
         return -ENOMEM;
+    host->start = (uintptr_t)at;
     host->end = host->start + span;
     host->bias = host->start - low;
     if (host->tail)
@@ -251,7 +175,7 @@ int host_map(const struct rimf_sys *sys, struct host *host, struct arena *arena)
     leave_room(sys, host, first, align);
     for (const Elf64_Phdr *p = first; !err && p < ph + host->phnum; p++)
         if (p->p_type == PT_LOAD)
-            err = host_map_segment(sys, host, p, p == first && align == RIMF_PAGE);
+            err = elf_map_segment(sys, host->fd, host->bias, p, p == first && align == RIMF_PAGE);
     if (err) {
         sys_munmap(sys, host->start, span);
         return err;

@@ -37,10 +37,6 @@ int host_is_ours(const void *head, size_t size);
 int host_parse(struct host *, const void *head, size_t size, uint64_t *low, uint64_t *high,
                uint64_t *align);
 int host_map(const struct rimf_sys *, struct host *, struct arena *);
-/* Maps one segment (of `host` only bias and fd are used): the file part, the cleared rest of its
- * last page, zero pages.  `mapped`: its file part is already mapped.  Uses no memory of ours. */
-int host_map_segment(const struct rimf_sys *, const struct host *, const Elf64_Phdr *, int mapped);
-#define POPULATE_MAX (64ul << 10) /* data up to this size is populated when it is mapped */
 #define HOST_CANDIDATES 4
 int host_open(struct loader *, int *errors);
 void host_explain(const struct loader *, const int *errors, char *why, size_t size);

@@ -19,7 +19,8 @@
  * The build also knows its cpuid instructions (cpuid.c has the answers).
  */
 #include "loader/host/host.h"
-#include "loader/process/process.h"
+#include "rimf/base/base.h"
+#include "rimf/elf/headers.h"
 #include "known_build_id.h"
 #include "known_sites.h"
 
@@ -27,18 +28,10 @@ static const uint8_t site[7] = {0xb8, 0x09, 0x00, 0x00, 0x00, 0x0f, 0x05};
 
 static int is_known(const struct host *host)
 {
-    struct identity identity = {0};
+    size_t size;
+    const uint8_t *id = elf_head_note((const void *)host->start, RIMF_PAGE, "GNU", NT_GNU_BUILD_ID, &size);
 
-    for (size_t i = 0; i < host->phnum; i++) {
-        const Elf64_Phdr *ph = &host->phdr[i];
-
-        if (ph->p_type == PT_NOTE && ph->p_align <= 4 && ph->p_vaddr % 4 == 0 &&
-            ph->p_vaddr < host->end - host->bias &&
-            ph->p_filesz <= host->end - host->bias - ph->p_vaddr)
-            find_build_id((const char *)(host->bias + ph->p_vaddr), ph->p_filesz, &identity);
-    }
-    return identity.size == sizeof known_build_id &&
-           memcmp(identity.build_id, known_build_id, sizeof known_build_id) == 0;
+    return id && size == sizeof known_build_id && memcmp(id, known_build_id, size) == 0;
 }
 
 static size_t take_known(const struct host *host, uintptr_t *sites)

@@ -7,7 +7,7 @@
  * its author knows which flag is missing.
  *
  *     read   header and program headers are read, not mapped, and judged
- *     map    one mapping of the whole span, then each PT_LOAD over it
+ *     map    one mapping of the whole span, then each PT_LOAD over it (rimf/elf/map.c)
  *     link   PT_DYNAMIC: symbols, RELATIVE and RELR, RELRO (pass_map_link.c)
  *     check  the declarations (pass_map_check.c)
  *
@@ -18,7 +18,7 @@
 #include "loader/manager/pass_map_private.h"
 #include "rimf/base/base.h"
 #include "rimf/base/cache.h"
-#include "rimf/base/sys.h"
+#include "rimf/elf/headers.h"
 
 #include <errno.h>
 #include <sys/mman.h>
@@ -91,7 +91,7 @@ static int read_headers(struct mapping *m, int fd)
     return 0;
 }
 
-static int judge_load(struct mapping *m, size_t i, uint64_t *end)
+static int judge_load(struct mapping *m, size_t i)
 {
     const Elf64_Phdr *p = &m->phdr[i];
 
@@ -105,39 +105,31 @@ static int judge_load(struct mapping *m, size_t i, uint64_t *end)
         return REFUSE(m, "segment %zu has an impossible alignment", i);
     if ((p->p_vaddr - p->p_offset) % RIMF_PAGE)
         return REFUSE(m, "segment %zu cannot be mapped: address and offset do not agree", i);
-    if (*end && rimf_page_down(p->p_vaddr) < rimf_page_up(*end))
+    if (m->n_loads && rimf_page_down(p->p_vaddr) < rimf_page_up(m->high))
         return REFUSE(m, "segment %zu shares a page with the one before it, or comes too early",
                       i);
     if (p->p_memsz > p->p_filesz && !(p->p_flags & PF_W))
         return REFUSE(m, "segment %zu has memory that is neither in the file nor writable", i);
-    if (m->out->n_segments == PASS_SEGMENTS_MAX)
+    if (m->n_loads == PASS_SEGMENTS_MAX)
         return REFUSE(m, "it has more than %u segments", PASS_SEGMENTS_MAX);
-    *end = p->p_vaddr + p->p_memsz;
+    if (!m->n_loads++)
+        m->first = p;
+    else
+        m->holed |= rimf_page_down(p->p_vaddr) != rimf_page_up(m->high);
+    m->high = p->p_vaddr + p->p_memsz;
     m->align = p->p_align > m->align ? p->p_align : m->align;
-    m->out->segments[m->out->n_segments++] = (struct mvld_segment){
-        p->p_vaddr, *end,
-        (p->p_flags & PF_R ? PROT_READ : 0u) | (p->p_flags & PF_W ? PROT_WRITE : 0u) |
-            (p->p_flags & PF_X ? PROT_EXEC : 0u)};
     return 0;
 }
 
 static int judge_headers(struct mapping *m)
 {
-    uint64_t end = 0;
-
     for (size_t i = 0; i < m->n; i++) {
         const Elf64_Phdr *p = &m->phdr[i];
         int error = 0;
         switch (p->p_type) {
         case PT_LOAD:
             if (p->p_memsz)
-                error = judge_load(m, i, &end);
-            break;
-        case PT_DYNAMIC:
-            m->dynamic = p;
-            break;
-        case PT_GNU_RELRO:
-            m->relro = p;
+                error = judge_load(m, i);
             break;
         case PT_TLS:
             return REFUSE(m, "it has thread-local variables (PT_TLS), a pass can have none");
@@ -151,118 +143,44 @@ static int judge_headers(struct mapping *m)
         if (error)
             return error;
     }
-    if (!m->out->n_segments)
+    if (!m->n_loads)
         return REFUSE(m, "it has nothing to load (no PT_LOAD)");
-    if (!m->dynamic)
+    if (!elf_phdr_last(m->phdr, m->n, PT_DYNAMIC))
         return REFUSE(m, "it has no dynamic section, so it is no shared object");
     return 0;
 }
 
 /* ---- mapping ------------------------------------------------------------------- */
 
-/* The first PT_LOAD, if the others cover the rest of the span without a hole.  Then the span is mapped as
- * that segment, which saves a call at each start. */
-static const Elf64_Phdr *first_of_closed(const struct mapping *m)
-{
-    const struct pass_object *o = m->out;
-    const Elf64_Phdr *first = m->phdr;
-
-    for (size_t i = 1; i < o->n_segments; i++)
-        if (rimf_page_down(o->segments[i].start) != rimf_page_up(o->segments[i - 1].end))
-            return NULL;
-    while (first->p_type != PT_LOAD || !first->p_memsz)
-        first++;
-    return first->p_flags & PF_W || m->align > RIMF_PAGE ? NULL : first;
-}
-
-/* Maps the whole span at once, so that nothing else is mapped inside; linked address 0 gets the requested
- * alignment. */
-static int reserve(struct mapping *m, int fd)
+/* Maps the whole span at once, so that nothing else is mapped inside: as the first segment, which saves a call at each
+ * start, if the others cover the rest without a hole. */
+static int map(struct mapping *m, int fd)
 {
     struct pass_object *o = m->out;
-    const Elf64_Phdr *as = m->as = first_of_closed(m);
-    uint64_t first = rimf_page_down(o->segments[0].start);
-    uint64_t length = rimf_page_up(o->segments[o->n_segments - 1].end) - first;
-    uint64_t slack = m->align > RIMF_PAGE ? m->align : 0;
+    const Elf64_Phdr *as = m->holed || m->first->p_flags & PF_W || m->align > RIMF_PAGE ? NULL : m->first;
+    uint64_t low = rimf_page_down(m->first->p_vaddr);
+    size_t span = rimf_page_up(m->high) - low;
+    long at;
 
-    if (length > SPAN_MAX)
+    if (span > SPAN_MAX)
         return REFUSE(m, "it spans more than %lu MiB", SPAN_MAX >> 20);
-    long at = as ? sys_mmap(m->sys, 0, length, (int)o->segments[0].prot, MAP_PRIVATE, fd,
-                            rimf_page_down(as->p_offset))
-                 : sys_mmap(m->sys, 0, length + slack, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
-                            0);
-    if (sys_failed(at))
-        return refuse_at(m->why, BY_KERNEL, m->path, 0, "the kernel does not map it (error %ld)",
-                         -at);
-    uint64_t base = (uint64_t)at - first;
-    if (slack)
-        base = (base + slack - 1) & ~(slack - 1);
-    o->base = base;
-    o->start = base + first;
-    o->end = o->start + length;
-    if (o->start > (uint64_t)at)
-        sys_munmap(m->sys, (uintptr_t)at, o->start - (uint64_t)at);
-    if ((uint64_t)at + length + slack > o->end)
-        sys_munmap(m->sys, o->end, (uint64_t)at + length + slack - o->end);
-    return 0;
-}
-
-static int map_segment(struct mapping *m, int fd, const Elf64_Phdr *p, struct mvld_segment *s)
-{
-    s->start = m->out->base + p->p_vaddr;
-    s->end = s->start + p->p_memsz;
-    uintptr_t start = rimf_page_down(s->start), file_end = s->start + p->p_filesz;
-    int flags = MAP_PRIVATE | MAP_FIXED;
-    long at = (long)start;
-
-    /* Data is relocated at once: populating it is cheaper than two faults a page. */
-    if ((s->prot & PROT_WRITE) && p->p_filesz <= POPULATE_MAX)
-        flags |= MAP_POPULATE;
-    if (p->p_filesz && p != m->as)
-        at = sys_mmap(m->sys, start, file_end - start, (int)s->prot, flags, fd,
-                      rimf_page_down(p->p_offset));
-    if (!sys_failed(at) && p->p_memsz > p->p_filesz) {
-        uintptr_t zero = p->p_filesz ? rimf_page_up(file_end) : start;
-        if (p->p_filesz) /* the rest of the last page of the file */
-            memset((void *)file_end, 0, zero - file_end);
-        if (zero < rimf_page_up(s->end))
-            at = sys_mmap(m->sys, zero, rimf_page_up(s->end) - zero, (int)s->prot,
-                          MAP_PRIVATE | MAP_FIXED | MAP_ANONYMOUS, -1, 0);
+    at = elf_reserve(m->sys, fd, as, low, span, m->align);
+    if (!sys_failed(at)) {
+        o->base = (uintptr_t)at - low;
+        o->start = (uintptr_t)at;
+        o->end = o->start + span;
     }
-    if (sys_failed(at))
-        return refuse_at(m->why, BY_KERNEL, m->path, 0, "the kernel does not map it (error %ld)",
-                         -at);
-    return 0;
-}
-
-static int map_segments(struct mapping *m, int fd)
-{
-    size_t next = 0;
-
-    for (size_t i = 0; i < m->n; i++) {
-        if (m->phdr[i].p_type != PT_LOAD || !m->phdr[i].p_memsz)
-            continue;
-        int error = map_segment(m, fd, &m->phdr[i], &m->out->segments[next++]);
-        if (error)
-            return error;
-    }
-    return 0;
-}
-
-static int load(struct mapping *m, int fd, const char *name)
-{
-    uint64_t symbol_size = 0;
-    int error = map_segments(m, fd);
-
-    if (!error)
-        error = pass_link(m, &symbol_size);
-    return error ? error : pass_check(m->out, name, symbol_size, m->why);
+    for (size_t i = 0; i < m->n && !sys_failed(at); i++)
+        if (m->phdr[i].p_type == PT_LOAD && m->phdr[i].p_memsz)
+            at = elf_map_segment(m->sys, fd, o->base, &m->phdr[i], &m->phdr[i] == as);
+    return sys_failed(at) ? refuse_at(m->why, BY_KERNEL, m->path, 0, "the kernel does not map it (error %ld)", -at) : 0;
 }
 
 int pass_map(const struct rimf_sys *sys, int fd, const char *path, const char *name,
              struct pass_object *out, const struct why *why)
 {
     struct mapping m = {.sys = sys, .why = why, .path = path, .out = out, .align = RIMF_PAGE};
+    uint64_t symbol_size = 0;
     int error;
 
     *out = (struct pass_object){.path = path};
@@ -270,10 +188,11 @@ int pass_map(const struct rimf_sys *sys, int fd, const char *path, const char *n
     if (!error)
         error = judge_headers(&m);
     if (!error)
-        error = reserve(&m, fd);
-    if (error)
-        return error;
-    error = load(&m, fd, name);
+        error = map(&m, fd);
+    if (!error)
+        error = pass_link(&m, &symbol_size);
+    if (!error)
+        error = pass_check(out, name, symbol_size, why);
     if (error)
         pass_unmap(sys, out);
     return error;

@@ -2,8 +2,8 @@
  *
  * loader/manager/pass_map_link.c: the dynamic section of a mapped pass.
  *
- * Tables may be in memory that relocation changes, in a damaged file even in the tables themselves: so each
- * entry is checked when it is used, never before.
+ * rimf/elf reads the tables, within the pass's segments.  They may be in memory that relocation changes, in a damaged
+ * file even in the tables themselves: so each entry is checked when it is used, never before.
  */
 #include "rimf/base/base.h"
 #include "loader/manager/pass_map_private.h"
@@ -12,28 +12,44 @@
 #include <errno.h>
 #include <sys/mman.h>
 
-/* ---- the dynamic section --------------------------------------------------------- */
+/* ---- symbols ------------------------------------------------------------------------ */
 
-struct tables {
-    uint64_t rela, rela_size, relr, relr_size;
-    uint64_t symtab, strtab, strtab_size, hash, gnu_hash;
-    uint64_t plt_size; /* size of the relocations for a PLT */
-};
-
-/* The table at linked address `at`, or NULL if it is not in the pass. */
-static const void *table(const struct mapping *m, uint64_t at, uint64_t size)
+static int find_pass(struct mapping *m, uint64_t *size)
 {
-    uintptr_t address = m->out->base + at;
+    const struct elf_view *view = &m->view;
+    size_t n = elf_symbol_count(view);
+    Elf64_Sym s;
 
-    return at <= SPAN_MAX && size <= SPAN_MAX &&
-                   pass_holds(m->out, address, size ? size : 1, PROT_READ)
-               ? (const void *)address
-               : NULL;
+    if (!view->symbols || !view->strings_size)
+        return REFUSE(m, "its symbol table does not lie in a segment");
+    if (!view->gnu_hash && !view->hash)
+        return REFUSE(m, "it has no hash table of symbols (DT_GNU_HASH, DT_HASH)");
+    if (!n || n == view->symbols_limit) /* in a file that is not damaged, something follows them */
+        return REFUSE(m, "its hash table of symbols is damaged");
+    for (size_t i = 1; i < n && !elf_symbol_at(view, i, &s); i++) {
+        const char *name = elf_string(view, s.st_name);
+        if (!name)
+            return REFUSE(m, "symbol %zu has a name outside the string table", i);
+        if (s.st_shndx == SHN_UNDEF)
+            return REFUSE(m, "it needs the symbol '%s', which a pass cannot get; link it with "
+                          "-Wl,-z,defs to see where", name);
+        if (!rimf_streq(name, "mvld_pass"))
+            continue;
+        uintptr_t address = m->out->base + s.st_value;
+        if (ELF64_ST_TYPE(s.st_info) != STT_OBJECT || address % 8 || !pass_holds(m->out, address, 8, PROT_READ))
+            return REFUSE(m, "its 'mvld_pass' is no variable inside it");
+        m->out->pass = (const struct mvld_pass *)address;
+        *size = s.st_size;
+    }
+    return m->out->pass ? 0 : REFUSE(m, "it does not define 'mvld_pass'");
 }
 
-/* Refuses tags, or values of tags, that no pass may have. */
+/* ---- the dynamic section --------------------------------------------------------- */
+
+/* Refuses tags, or values of tags, that no pass may have, and tables that are not all in one segment. */
 static int judge_tag(struct mapping *m, const Elf64_Dyn *d)
 {
+    const struct elf_view *view = &m->view;
     uint64_t value = d->d_un.d_val;
 
     switch (d->d_tag) {
@@ -53,6 +69,16 @@ static int judge_tag(struct mapping *m, const Elf64_Dyn *d)
         return value & DF_TEXTREL
                    ? REFUSE(m, "it has relocations in its code; compile it with -fPIC")
                    : 0;
+    case DT_RELASZ:
+        return value / sizeof *view->relocations == view->n_relocations
+                   ? 0
+                   : REFUSE(m, "its relocations (DT_RELA) do not lie in a segment");
+    case DT_RELRSZ:
+        return value / sizeof *view->relr == view->n_relr
+                   ? 0
+                   : REFUSE(m, "its relocations (DT_RELR) do not lie in a segment");
+    case DT_PLTRELSZ:
+        return value ? REFUSE(m, "it calls functions of its own through a PLT; link it with -Wl,-Bsymbolic") : 0;
     case DT_RELAENT:
     case DT_SYMENT:
         return value == 24 ? 0 : REFUSE(m, "its relocations or symbols have a wrong size");
@@ -62,213 +88,77 @@ static int judge_tag(struct mapping *m, const Elf64_Dyn *d)
     return 0;
 }
 
-/* Where to store the table with that tag, or its size; NULL: not needed. */
-static uint64_t *place_of_tag(struct tables *t, Elf64_Sxword tag)
-{
-    switch (tag) {
-    case DT_RELA: return &t->rela;
-    case DT_RELASZ: return &t->rela_size;
-    case DT_RELR: return &t->relr;
-    case DT_RELRSZ: return &t->relr_size;
-    case DT_SYMTAB: return &t->symtab;
-    case DT_STRTAB: return &t->strtab;
-    case DT_STRSZ: return &t->strtab_size;
-    case DT_HASH: return &t->hash;
-    case DT_GNU_HASH: return &t->gnu_hash;
-    case DT_PLTRELSZ: return &t->plt_size;
-    default: return NULL;
-    }
-}
-
-static int read_dynamic(struct mapping *m, struct tables *t)
-{
-    size_t n = m->dynamic->p_memsz / sizeof(Elf64_Dyn);
-    const Elf64_Dyn *d = table(m, m->dynamic->p_vaddr, m->dynamic->p_memsz);
-
-    if (!d || !n || m->dynamic->p_vaddr % 8)
-        return REFUSE(m, "its dynamic section does not lie in a segment");
-    for (size_t i = 0; i < n && d[i].d_tag != DT_NULL; i++) {
-        uint64_t *place = place_of_tag(t, d[i].d_tag);
-        int error = judge_tag(m, &d[i]);
-
-        if (error)
-            return error;
-        if (place)
-            *place = d[i].d_un.d_val;
-    }
-    return 0;
-}
-
 /* ---- relocation -------------------------------------------------------------------- */
 
-/* Writes base + value at linked address `at`. */
-static int relocate_word(struct mapping *m, uint64_t at, uint64_t value)
+/* Makes the word that address, as linked. */
+static int relocate_word(const struct mapping *m, uintptr_t word, uint64_t value)
 {
-    uintptr_t address = m->out->base + at;
+    const struct pass_object *o = m->out;
 
-    if (at > SPAN_MAX || at % 8 || !pass_holds(m->out, address, 8, PROT_READ | PROT_WRITE))
-        return REFUSE(m, "a relocation at 0x%lx is not in writable memory of the pass", at);
-    if (value > SPAN_MAX || m->out->base + value < m->out->start ||
-        m->out->base + value > m->out->end)
-        return REFUSE(m, "the relocation at 0x%lx points outside the pass", at);
-    *(uint64_t *)address = m->out->base + value;
+    if (word % 8 || !pass_holds(o, word, 8, PROT_READ | PROT_WRITE))
+        return REFUSE(m, "a relocation at 0x%lx is not in writable memory of the pass", word - o->base);
+    if (value > SPAN_MAX || o->base + value < o->start || o->base + value > o->end)
+        return REFUSE(m, "the relocation at 0x%lx points outside the pass", word - o->base);
+    *(uint64_t *)word = o->base + value;
     return 0;
 }
 
-static int apply_rela(struct mapping *m, const struct tables *t)
+/* DT_RELR: the word has its address. */
+static int relocate_in_place(void *mapping, uintptr_t word)
 {
-    size_t n = t->rela_size / sizeof(Elf64_Rela);
-    const Elf64_Rela *r = table(m, t->rela, t->rela_size);
+    const struct mapping *m = mapping;
 
-    if (n && (!r || t->rela % 8))
-        return REFUSE(m, "its relocations (DT_RELA) do not lie in a segment");
-    for (size_t i = 0; i < n; i++) {
-        uint32_t type = ELF64_R_TYPE(r[i].r_info);
-        int error = 0;
+    return relocate_word(m, word, word % 8 || !pass_holds(m->out, word, 8, PROT_READ) ? 0 : *(const uint64_t *)word);
+}
+
+static int relocate(struct mapping *m)
+{
+    const struct elf_view *view = &m->view;
+    int error = 0;
+
+    for (size_t i = 0; i < view->n_relocations && !error; i++) {
+        Elf64_Rela r = view->relocations[i];
+        uint32_t type = ELF64_R_TYPE(r.r_info);
+
         if (type == R_X86_64_RELATIVE)
-            error = relocate_word(m, r[i].r_offset, (uint64_t)r[i].r_addend);
+            error = relocate_word(m, m->out->base + r.r_offset, (uint64_t)r.r_addend);
         else if (type != R_X86_64_NONE)
             error = REFUSE(m, "it has a relocation of type %u at 0x%lx, only RELATIVE is allowed; "
-                           "link it with -Wl,-Bsymbolic", type, r[i].r_offset);
-        if (error)
-            return error;
+                           "link it with -Wl,-Bsymbolic", type, r.r_offset);
     }
-    return 0;
-}
-
-/* RELR: an even word is an address, an odd one a bitmap of the 63 words behind. */
-static int apply_relr(struct mapping *m, const struct tables *t)
-{
-    size_t n = t->relr_size / 8;
-    const uint64_t *r = table(m, t->relr, t->relr_size);
-    uint64_t next = 0;
-
-    if (n && (!r || t->relr % 8))
-        return REFUSE(m, "its relocations (DT_RELR) do not lie in a segment");
-    for (size_t i = 0; i < n; i++) {
-        uint64_t bits = r[i] & 1 ? r[i] >> 1 : 1, at = r[i] & 1 ? next : r[i];
-        for (uint64_t where = at; bits; bits >>= 1, where += 8) {
-            if (!(bits & 1))
-                continue;
-            const uint64_t *word = table(m, where, 8);
-            int error = relocate_word(m, where, word && where % 8 == 0 ? *word : 0);
-            if (error)
-                return error;
-        }
-        next = r[i] & 1 ? next + 63 * 8 : r[i] + 8;
-    }
-    return 0;
+    return error ? error : elf_relr_each(view, relocate_in_place, m);
 }
 
 static int protect_relro(struct mapping *m)
 {
-    const Elf64_Phdr *p = m->relro;
+    const Elf64_Phdr *relro = elf_phdr_last(m->phdr, m->n, PT_GNU_RELRO);
+    const struct mvld_segment *data = relro ? elf_segment_at(&m->view, m->out->base + relro->p_vaddr) : NULL;
+    uintptr_t start;
+    size_t size = elf_relro(&m->view, &start);
 
-    if (!p || !p->p_memsz)
-        return 0;
-    uintptr_t start = m->out->base + p->p_vaddr;
-    if (p->p_vaddr > SPAN_MAX || p->p_memsz > SPAN_MAX ||
-        rimf_page_up(start + p->p_memsz) > m->out->end || start < m->out->start)
-        return REFUSE(m, "its RELRO range lies outside the pass");
-    for (size_t i = 0; i < m->out->n_segments; i++) {
-        const struct mvld_segment *s = &m->out->segments[i];
-        uintptr_t from = rimf_page_down(start), to = rimf_page_down(start + p->p_memsz);
-        if (!(s->prot & PROT_WRITE) || from < rimf_page_down(s->start) ||
-            to > rimf_page_up(s->end) || from >= to)
-            continue;
-        long failed = sys_mprotect(m->sys, from, to - from, PROT_READ);
-        if (failed)
-            return refuse_at(m->why, BY_KERNEL, m->path, 0, "its RELRO cannot be protected");
-    }
+    if (size && (!data || !(data->prot & PROT_WRITE) || start < rimf_page_down(data->start) ||
+                 size > rimf_page_up(data->end) - start))
+        return REFUSE(m, "its RELRO range lies outside its data");
+    if (size && sys_mprotect(m->sys, start, size, PROT_READ))
+        return refuse_at(m->why, BY_KERNEL, m->path, 0, "its RELRO cannot be protected");
     return 0;
-}
-
-/* ---- symbols ------------------------------------------------------------------------ */
-
-/* Only the hash tables tell the number of symbols. */
-static int count_symbols(struct mapping *m, const struct tables *t, uint64_t *out)
-{
-    const uint32_t *hash = t->hash ? table(m, t->hash, 8) : NULL;
-
-    if (hash && t->hash % 4 == 0) {
-        *out = hash[1];
-        return 0;
-    }
-    const uint32_t *gnu = t->gnu_hash ? table(m, t->gnu_hash, 16) : NULL;
-    if (!gnu || t->gnu_hash % 4)
-        return REFUSE(m, "it has no hash table of symbols (DT_GNU_HASH, DT_HASH)");
-    uint64_t n_buckets = gnu[0], offset = gnu[1], bloom = gnu[2];
-    uint64_t at = t->gnu_hash + 16 + bloom * 8;
-    const uint32_t *buckets = table(m, at, n_buckets * 4);
-    uint64_t last = 0, chains = at + n_buckets * 4;
-    if (!buckets)
-        return REFUSE(m, "its hash table of symbols is damaged");
-    for (uint64_t i = 0; i < n_buckets; i++)
-        last = buckets[i] > last ? buckets[i] : last;
-    *out = offset;
-    for (; last >= offset && last; last++) {
-        const uint32_t *chain = table(m, chains + (last - offset) * 4, 4);
-        if (!chain)
-            return REFUSE(m, "its hash table of symbols is damaged");
-        *out = last + 1;
-        if (*chain & 1)
-            break;
-    }
-    return 0;
-}
-
-/* The name, or NULL if it does not end inside the string table. */
-static const char *symbol_name(const char *strings, uint64_t size, uint64_t at)
-{
-    for (uint64_t i = at; i < size; i++)
-        if (!strings[i])
-            return strings + at;
-    return NULL;
-}
-
-static int find_pass(struct mapping *m, const struct tables *t, uint64_t *size)
-{
-    const char *strings = table(m, t->strtab, t->strtab_size);
-    uint64_t n = 0;
-    int error = count_symbols(m, t, &n);
-
-    if (error)
-        return error;
-    const Elf64_Sym *symbols = n < SPAN_MAX ? table(m, t->symtab, n * sizeof(Elf64_Sym)) : NULL;
-    if (!strings || !t->strtab_size || !symbols || t->symtab % 8)
-        return REFUSE(m, "its symbol table does not lie in a segment");
-    for (uint64_t i = 1; i < n; i++) {
-        const Elf64_Sym *s = &symbols[i];
-        const char *name = symbol_name(strings, t->strtab_size, s->st_name);
-        if (!name)
-            return REFUSE(m, "symbol %lu has a name outside the string table", i);
-        if (s->st_shndx == SHN_UNDEF)
-            return REFUSE(m, "it needs the symbol '%s', which a pass cannot get; link it with "
-                          "-Wl,-z,defs to see where", name);
-        if (!rimf_streq(name, "mvld_pass"))
-            continue;
-        uintptr_t address = m->out->base + s->st_value;
-        if (ELF64_ST_TYPE(s->st_info) != STT_OBJECT || s->st_value > SPAN_MAX || address % 8 ||
-            !pass_holds(m->out, address, 8, PROT_READ))
-            return REFUSE(m, "its 'mvld_pass' is no variable inside it");
-        m->out->pass = (const struct mvld_pass *)address;
-        *size = s->st_size;
-    }
-    return m->out->pass ? 0 : REFUSE(m, "it does not define 'mvld_pass'");
 }
 
 int pass_link(struct mapping *m, uint64_t *symbol_size)
 {
-    struct tables t = {0};
-    int error = read_dynamic(m, &t);
+    const struct rimf_source source = {.bias = m->out->base, .phdr = m->phdr, .phnum = m->n};
+    struct elf_view *view = &m->view;
+    const char *wrong;
+    int error;
 
+    *view = (struct elf_view){.bias = source.bias, .phdr = source.phdr, .phnum = source.phnum};
+    if (elf_view_open(view, &source, m->out->segments, PASS_SEGMENTS_MAX, &wrong))
+        return REFUSE(m, "%s", wrong);
+    m->out->n_segments = view->n_segments;
+    error = find_pass(m, symbol_size); /* first, as it names an undefined symbol */
+    for (size_t i = 0; i < view->n_dynamic && !error; i++)
+        error = judge_tag(m, &view->dynamic[i]);
     if (!error)
-        error = find_pass(m, &t, symbol_size);
-    if (!error && t.plt_size) /* find_pass has named any undefined symbol */
-        error = REFUSE(m, "it calls functions of its own through a PLT; link it with -Wl,-Bsymbolic");
-    if (!error)
-        error = apply_rela(m, &t);
-    if (!error)
-        error = apply_relr(m, &t);
+        error = relocate(m);
     return error ? error : protect_relro(m);
 }

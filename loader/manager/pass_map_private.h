@@ -6,13 +6,13 @@
 #define LOADER_PASS_MAP_PRIVATE_H
 
 #include "loader/manager/pass_map.h"
+#include "rimf/elf/view.h"
 
 #include <elf.h>
 
-#define HEADERS_MAX 32u
+#define HEADERS_MAX 24u
 #define SPAN_MAX (64UL << 20)
 #define ALIGN_MAX (2UL << 20)
-#define POPULATE_MAX (64UL << 10)
 
 struct headers {
     Elf64_Ehdr e;
@@ -28,9 +28,11 @@ struct mapping {
     struct headers headers;
     const Elf64_Phdr *phdr; /* in headers */
     size_t n;
-    uint64_t align;
-    const Elf64_Phdr *as; /* the segment as which the span was mapped, or NULL */
-    const Elf64_Phdr *dynamic, *relro;
+    const Elf64_Phdr *first;    /* PT_LOAD */
+    size_t n_loads;
+    uint64_t high, align; /* end of the last, as linked; the largest alignment */
+    int holed;            /* there are pages between them */
+    struct elf_view view; /* of the mapped pass */
 };
 
 /* Refuses the file's contents. */

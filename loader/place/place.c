@@ -219,14 +219,9 @@ long place_map(struct loader *l, const struct mmap_call *c, uintptr_t first)
 {
     for (int i = 0; i < TRIES; i++) {
         uintptr_t wanted = first ? first : place_take(l->arena, c->length);
-        long at = wanted ? sys_mmap(l->sys, wanted, c->length, (int)c->prot,
-                                    (int)c->flags | MAP_FIXED_NOREPLACE, (int)c->fd, c->offset)
+        long at = wanted ? sys_mmap_at(l->sys, wanted, c->length, (int)c->prot, (int)c->flags, (int)c->fd, c->offset)
                          : -ENOMEM;
 
-        if (!sys_failed(at) && at != (long)wanted) { /* a kernel before 4.17 takes it as a hint */
-            sys_munmap(l->sys, (uintptr_t)at, c->length);
-            return -ENOSYS;
-        }
         if (at != -EEXIST)
             return at;
         first = 0;

@@ -115,13 +115,4 @@ char *path_of_file(struct loader *, int fd);
  * name. */
 int path_is_programs(struct loader *, const char *path);
 
-/* ---- notes.c ----------------------------------------------------------------------------- */
-
-struct identity {
-    const uint8_t *build_id;
-    size_t size;
-};
-/* Sets *out if the notes contain a build-id. */
-void find_build_id(const char *notes, uint64_t size, struct identity *out);
-
 #endif

@@ -179,7 +179,7 @@ mmap_common:
     .p2align 4
 loader_init_thunks:
     .set slot, 0
-    .rept 128 /* INIT_CHUNK */
+    .rept 512 /* INIT_SLOTS */
     .p2align 4 /* INIT_THUNK_SIZE */
     endbr64
     movl $slot, %eax

@@ -5,8 +5,9 @@
  * This runs where the stub has mapped our first segment.  We are not relocated, and the stack is our only
  * memory: nothing here or below may use any other.
  */
-#include "loader/host/host.h"
 #include "loader/start/exchange.h"
+#include "rimf/base/base.h"
+#include "rimf/elf/headers.h"
 
 #include <sys/mman.h> /* numbers only */
 
@@ -36,17 +37,9 @@ static uintptr_t own_size(void)
 /* Whether the addresses that we need behind the interpreter's end are free; free ones stay reserved. */
 static int extend(const struct rimf_sys *sys, uintptr_t from, uintptr_t to)
 {
-    long at;
-
     if (to <= from)
         return 1;
-    at = sys_mmap(sys, from, to - from, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE,
-                  -1, 0);
-    if (!sys_failed(at) && at != (long)from) { /* a kernel before 4.17 takes it as a hint */
-        sys_munmap(sys, (uintptr_t)at, to - from);
-        return 0;
-    }
-    return !sys_failed(at);
+    return !sys_failed(sys_mmap_at(sys, from, to - from, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
 }
 
 /* Restores the interpreter's text. */
@@ -70,7 +63,6 @@ uintptr_t loader_exchange(const struct exchange *x, int fd)
     static const char no_room[] = "mvld run: something lies behind the program's interpreter: started without mvld\n",
                       no_memory[] = "mvld run: the loader cannot be mapped\n";
     struct rimf_sys sys = {.call = call_kernel};
-    struct host own = {.fd = fd, .bias = x->base};
     uintptr_t end = x->base + own_size();
     int err = 0;
 
@@ -83,7 +75,7 @@ uintptr_t loader_exchange(const struct exchange *x, int fd)
     sys_munmap(&sys, x->base, (end > x->end ? end : x->end) - x->base);
     for (size_t i = 0; i < own_header.e_phnum && !err; i++)
         if (own_phdrs()[i].p_type == PT_LOAD)
-            err = host_map_segment(&sys, &own, &own_phdrs()[i], 0);
+            err = elf_map_segment(&sys, fd, x->base, &own_phdrs()[i], 0);
     if (err) { /* the program has not run, and cannot */
         say(&sys, no_memory, sizeof no_memory);
         sys_exit(&sys, 127);

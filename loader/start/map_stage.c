@@ -40,13 +40,11 @@ static int place_at(void *loader, uintptr_t address)
 
     if (!l->mapstage->length)
         return -ENOTSUP;
-    at = sys_mmap(l->sys, address, l->mapstage->length, PROT_NONE,
-                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+    at = sys_mmap_at(l->sys, address, l->mapstage->length, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
+                     0);
     if (sys_failed(at))
         return (int)at;
-    sys_munmap(l->sys, (uintptr_t)at, l->mapstage->length);
-    if (at != (long)address) /* a kernel before 4.17 takes it as a hint */
-        return -EEXIST;
+    sys_munmap(l->sys, address, l->mapstage->length);
     l->mapstage->at = address;
     return 0;
 }

@@ -9,6 +9,7 @@
 #include "loader/place/place.h"
 #include "loader/start/start.h"
 #include "loader/store/store.h"
+#include "rimf/elf/headers.h"
 
 #include <errno.h>    /* numbers only */
 #include <fcntl.h>    /* numbers only */

@@ -68,6 +68,11 @@ static size_t find_argument(const struct block *block, struct call *call)
 
 /* ---- its file ----------------------------------------------------------------------- */
 
+struct identity {
+    const uint8_t *build_id;
+    size_t size;
+};
+
 /* For a file: the next read overwrites the name. */
 static void take_needed_of_file(void *cookie, const char *needed)
 {
@@ -78,9 +83,7 @@ static void take_needed_of_file(void *cookie, const char *needed)
         program_needs(l, kept);
 }
 
-/* Reads notes within the first bytes of the file, where every linker puts them. */
-static void look_at_file(struct loader *l, int fd, char *head, size_t room,
-                         struct identity *identity)
+static void look_at_file(struct loader *l, int fd, char *head, size_t room, struct identity *identity)
 {
     long size = sys_pread(l->sys, fd, head, room, 0);
     size_t n;
@@ -89,11 +92,7 @@ static void look_at_file(struct loader *l, int fd, char *head, size_t room,
     if (!ph)
         return;
     needed_each(l->sys, fd, ph, n, take_needed_of_file, l);
-    for (size_t i = 0; i < n; i++)
-        if (ph[i].p_type == PT_NOTE && ph[i].p_align <= 4 && ph[i].p_offset % 4 == 0 &&
-            ph[i].p_offset <= (size_t)size && ph[i].p_filesz <= (size_t)size - ph[i].p_offset &&
-            !identity->build_id)
-            find_build_id(head + ph[i].p_offset, ph[i].p_filesz, identity);
+    identity->build_id = elf_head_note(head, (size_t)size, "GNU", NT_GNU_BUILD_ID, &identity->size);
 }
 
 /* ---- the plan ------------------------------------------------------------------------- */
@@ -125,7 +124,7 @@ static const uint8_t *find_own_build_id(void *cookie, size_t *size)
     const struct loader *l = where->l;
 
     if (!l->direct && l->block->phdr && l->block->phnum)
-        program_build_id(l, &where->identity);
+        where->identity.build_id = program_build_id(l, &where->identity.size);
     *size = where->identity.size;
     return where->identity.build_id;
 }

@@ -5,8 +5,7 @@
  * Its program headers may be arbitrary: neither the kernel nor the host loader checks all of them.  So only
  * bytes in a PT_LOAD are read; of a type that should be unique the last one is used, as host loaders do.
  * Every start reads only what the host loader reads, too (the dynamic section, the names in it), or the
- * kernel (the interpreter).  Notes need not be in the file, however long their segment is: they are read
- * only for a build-id.
+ * kernel (the interpreter).
  */
 #include "loader/loader.h"
 
@@ -16,10 +15,9 @@
 #include "loader/start/start.h"
 #include "loader/config/needed.h"
 
+#include "rimf/elf/headers.h"
 #include "rimf/elf/view.h"
 #include "loader/manager/pipeline.h"
-
-#define NOTES_MOST 65536 /* bytes of a PT_NOTE that are searched for a build-id */
 
 struct program {
     const Elf64_Phdr *ph;
@@ -127,24 +125,9 @@ void program_look(struct loader *l)
     l->interpreter = interp ? interpreter(&p, interp) : NULL;
 }
 
-/* The page with the program headers is mapped; linkers put the notes beside them. */
-static int is_readable(const struct loader *l, const struct program *p, const Elf64_Phdr *notes)
-{
-    uintptr_t at = p->bias + notes->p_vaddr, page = rimf_page_down((uintptr_t)p->ph);
-
-    return (at >= page && at + notes->p_filesz <= page + RIMF_PAGE) ||
-           elf_readable(l->sys, at, notes->p_filesz);
-}
-
-void program_build_id(const struct loader *l, struct identity *out)
+const uint8_t *program_build_id(const struct loader *l, size_t *size)
 {
     struct program p = program_of(l->block);
 
-    for (size_t i = 0; i < p.n && !out->build_id; i++) {
-        const Elf64_Phdr *ph = &p.ph[i];
-
-        if (ph->p_type == PT_NOTE && ph->p_align <= 4 && ph->p_filesz <= NOTES_MOST &&
-            ph->p_filesz <= room_at(&p, ph->p_vaddr) && is_readable(l, &p, ph))
-            find_build_id((const char *)(p.bias + ph->p_vaddr), ph->p_filesz, out);
-    }
+    return elf_mapped_build_id(l->sys, p.ph, p.n, p.bias, size);
 }

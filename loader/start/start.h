@@ -13,7 +13,6 @@
 #include <elf.h>
 #include <link.h>
 
-struct identity;
 struct loader;
 struct mvld_image;
 
@@ -23,7 +22,7 @@ void loader_entry(void) RIMF_HIDDEN;      /* ELF entry point */
 void loader_hook_entry(void) RIMF_HIDDEN; /* struct host_entries */
 extern const uint8_t loader_mmap_sites[] RIMF_HIDDEN;
 void loader_mmap_musl(void) RIMF_HIDDEN;
-extern const uint8_t loader_init_thunks[] RIMF_HIDDEN; /* INIT_CHUNK entries */
+extern const uint8_t loader_init_thunks[] RIMF_HIDDEN; /* INIT_SLOTS entries */
 #define INIT_THUNK_SIZE 16
 void loader_init_common(void) RIMF_HIDDEN;
 void loader_no_init(void) RIMF_HIDDEN; /* endbr64; ret */
@@ -51,8 +50,8 @@ void program_plan(struct loader *);
 void program_needs(struct loader *, const char *needed);
 /* From its memory: l->host->musl, l->injection->first, l->interpreter */
 void program_look(struct loader *);
-/* Not set if it has none.  Checks with the kernel before reading. */
-void program_build_id(const struct loader *, struct identity *out);
+/* NULL if it has none. */
+const uint8_t *program_build_id(const struct loader *, size_t *size);
 
 /* ---- mapped.c ---------------------------------------------------------------------------- */
 
@@ -134,14 +133,16 @@ void writers_came(struct loader *, const struct mvld_object *const *objects, siz
 
 /* ---- init.c ------------------------------------------------------------------------------ */
 
-#define INIT_CHUNK 128 /* thunks in entry.S, and in each page made later */
+#define INIT_SLOTS 512 /* thunks in entry.S */
 
-struct init_chunk;
+struct init_slot;
 
 struct init_hook {
-    struct init_chunk *chunks;
+    struct init_slot *slots;
+    size_t n;          /* of these have ever been used */
     size_t info;       /* offset of l_info in a link map, in words; 0: unknown */
     size_t pending;    /* slots in use */
+    int missed;        /* an object that came got none */
     int unentered;     /* the awaited objects have run no constructor yet */
 };
 

@@ -15,6 +15,7 @@
 #include "loader/process/process.h"
 #include "loader/store/store.h"
 #include "rimf/base/cache.h"
+#include "rimf/elf/headers.h"
 #include "rimf/store/manifest.h"
 #include "loader/manager/pipeline.h"
 
@@ -129,12 +130,8 @@ extern const Elf64_Ehdr __ehdr_start RIMF_HIDDEN;
 
 uint64_t store_made_by(uint64_t pipeline)
 {
-    const char *file = (const char *)&__ehdr_start;
-    const Elf64_Phdr *ph = (const Elf64_Phdr *)(file + __ehdr_start.e_phoff);
-    struct identity own = {NULL, 0};
+    size_t size;
+    const uint8_t *own = elf_head_note(&__ehdr_start, RIMF_PAGE, "GNU", NT_GNU_BUILD_ID, &size);
 
-    for (size_t i = 0; i < __ehdr_start.e_phnum; i++)
-        if (ph[i].p_type == PT_NOTE)
-            find_build_id(file + ph[i].p_vaddr, ph[i].p_memsz, &own);
-    return own.build_id ? pipeline ^ rimf_hash(own.build_id, own.size) : pipeline;
+    return own ? pipeline ^ rimf_hash(own, size) : pipeline;
 }

@@ -19,7 +19,6 @@
 #include "loader/process/process.h"
 #include "loader/store/store.h"
 #include "rimf/elf/headers.h"
-#include "rimf/elf/view.h"
 
 #include <errno.h> /* numbers only */
 #include <fcntl.h> /* numbers only */
@@ -52,34 +51,13 @@ void relocations_expect(struct loader *l)
 
 /* ---- comparing ---------------------------------------------------------------------- */
 
-/* The segment does not matter: editors of files move them. */
-static int is_readable(const Elf64_Phdr *ph, size_t n, const Elf64_Phdr *notes)
-{
-    for (size_t i = 0; i < n; i++)
-        if (ph[i].p_type == PT_LOAD && ph[i].p_flags & PF_R &&
-            notes->p_vaddr - ph[i].p_vaddr < ph[i].p_filesz &&
-            notes->p_filesz <= ph[i].p_filesz - (notes->p_vaddr - ph[i].p_vaddr))
-            return 1;
-    return 0;
-}
-
-/* The page with the headers is mapped; the rest only if the object is where its headers say. */
-static int is_there(const struct rimf_sys *sys, uintptr_t start, uintptr_t at, size_t size)
-{
-    return (at >= start && at + size <= start + RIMF_PAGE) || elf_readable(sys, at, size);
-}
-
 static uint64_t build_id_at(const struct rimf_sys *sys, uintptr_t start, uintptr_t bias)
 {
-    struct identity own = {NULL, 0};
-    size_t n;
+    size_t n, size;
     const Elf64_Phdr *ph = elf_headers((const void *)start, RIMF_PAGE, &n);
+    const uint8_t *own = elf_mapped_build_id(sys, ph, n, bias, &size);
 
-    for (size_t i = 0; i < n && !own.build_id; i++)
-        if (ph[i].p_type == PT_NOTE && ph[i].p_vaddr % 4 == 0 && is_readable(ph, n, &ph[i]) &&
-            is_there(sys, start, bias + ph[i].p_vaddr, ph[i].p_filesz))
-            find_build_id((const char *)(bias + ph[i].p_vaddr), ph[i].p_filesz, &own);
-    return own.build_id ? rimf_hash(own.build_id, own.size) : 0;
+    return own ? rimf_hash(own, size) : 0;
 }
 
 /* The object at that bias, searched from `from` on, because queries are in the link map's order.  NULL:

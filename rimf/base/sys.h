@@ -77,6 +77,17 @@ static inline long sys_mmap(const struct rimf_sys *s, uintptr_t at, size_t n, in
 {
     return SYS6(s, SYS_mmap, at, n, prot, flags, fd, offset);
 }
+/* The same at this very address, or -EEXIST: something lies there. */
+static inline long sys_mmap_at(const struct rimf_sys *s, uintptr_t at, size_t n, int prot, int flags, int fd,
+                               uint64_t offset)
+{
+    long got = sys_mmap(s, at, n, prot, flags | 0x100000 /* MAP_FIXED_NOREPLACE */, fd, offset);
+
+    if (sys_failed(got) || got == (long)at)
+        return got;
+    SYS3(s, SYS_munmap, got, n, 0); /* a kernel before 4.17 takes it as a hint */
+    return -17 /* EEXIST */;
+}
 static inline long sys_munmap(const struct rimf_sys *s, uintptr_t at, size_t n)
 {
     return SYS3(s, SYS_munmap, at, n, 0);

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: MIT
  *
  * rimf/elf/headers.h: the ELF header at the start of a file, or of what is mapped from it, and the program headers
- * behind it.  It is inline, so that a start with nothing configured finds it beside the code that asks.
+ * behind it, which are inline, so that a start with nothing configured finds them beside the code that asks; notes of
+ * files that nobody has a view of (notes.c); and mapping of segments, as loaders do (map.c), with no memory of ours.
  */
 #ifndef RIMF_ELF_HEADERS_H
 #define RIMF_ELF_HEADERS_H
 
+#include "rimf/base/sys.h"
+
 #include <elf.h>
-#include <stddef.h>
 #include <string.h>
+#include <sys/mman.h> /* numbers only */
 
 /* 1: it is the header of a file for this machine, with program headers as they should be, wherever these lie. */
 static inline int elf_is_header(const Elf64_Ehdr *e)
@@ -30,5 +33,32 @@ static inline const Elf64_Phdr *elf_headers(const void *head, size_t size, size_
     *n = e->e_phnum;
     return (const Elf64_Phdr *)((const char *)head + e->e_phoff);
 }
+
+/* The protection of a segment. */
+static inline int elf_prot(const Elf64_Phdr *ph)
+{
+    return (ph->p_flags & PF_R ? PROT_READ : 0) | (ph->p_flags & PF_W ? PROT_WRITE : 0) |
+           (ph->p_flags & PF_X ? PROT_EXEC : 0);
+}
+
+/* ---- notes.c ------------------------------------------------------------- */
+
+/* The descriptor of such a note, and its size; or NULL.  In the first `size` bytes of a file, where linkers put notes.
+ * Nothing in them is trusted. */
+const uint8_t *elf_head_note(const void *head, size_t size, const char *name, uint32_t type, size_t *desc_size);
+/* The build-id of an object that is mapped with this bias, or NULL; the page with its program headers is mapped, and
+ * the kernel is asked for others. */
+const uint8_t *elf_mapped_build_id(const struct rimf_sys *, const Elf64_Phdr *, size_t n, uintptr_t bias, size_t *size);
+
+/* ---- map.c --------------------------------------------------------------- */
+
+#define POPULATE_MAX (64ul << 10) /* data up to this size is populated when it is mapped */
+
+/* Maps `span` bytes for an object whose first page is linked at `low`: as its segment `as`, or, with NULL, as a
+ * reservation of aligned addresses.  Returns the address of that page, or negative errno. */
+long elf_reserve(const struct rimf_sys *, int fd, const Elf64_Phdr *as, uint64_t low, size_t span, uint64_t align);
+/* Maps one segment: the part of the file (unless it is `mapped`), the cleared rest of its last page, zero pages.  0,
+ * or negative errno. */
+int elf_map_segment(const struct rimf_sys *, int fd, uintptr_t bias, const Elf64_Phdr *, int mapped);
 
 #endif

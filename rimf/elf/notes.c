@@ -9,6 +9,8 @@
  */
 #include "rimf/elf/view.h"
 
+#include "rimf/elf/headers.h"
+
 #include "rimf/base/base.h"
 
 #include <errno.h> /* numbers only */
@@ -108,25 +110,68 @@ int elf_note_each(const struct elf_view *view, const char *name, uint32_t type,
     return truncated ? -ENOEXEC : 0;
 }
 
-struct build_id {
+struct descriptor {
     const uint8_t *bytes;
     size_t size;
 };
 
-static int take_build_id(void *cookie, const void *desc, size_t size)
+static int take(void *cookie, const void *desc, size_t size)
 {
-    struct build_id *found = cookie;
-
-    found->bytes = desc;
-    found->size = size;
+    *(struct descriptor *)cookie = (struct descriptor){desc, size};
     return 1;
 }
 
 const uint8_t *elf_build_id(const struct elf_view *view, size_t *size)
 {
-    struct build_id found = {NULL, 0};
+    struct descriptor found = {NULL, 0};
 
-    elf_note_each(view, "GNU", NT_GNU_BUILD_ID, take_build_id, &found);
+    elf_note_each(view, "GNU", NT_GNU_BUILD_ID, take, &found);
+    *size = found.size;
+    return found.bytes;
+}
+
+/* ---- without a view --------------------------------------------------------- */
+
+static int is_plain(const Elf64_Phdr *ph)
+{
+    return ph->p_type == PT_NOTE && ph->p_align <= 4;
+}
+
+const uint8_t *elf_head_note(const void *head, size_t size, const char *name, uint32_t type, size_t *desc_size)
+{
+    struct descriptor found = {NULL, 0};
+    struct visitor visitor = {name, rimf_strlen(name) + 1, type, take, &found};
+    size_t n;
+    const Elf64_Phdr *ph = elf_headers(head, size, &n);
+    int truncated;
+
+    for (size_t i = 0; i < n && !found.bytes; i++) {
+        size_t room = ph[i].p_offset < size ? size - ph[i].p_offset : 0;
+
+        if (is_plain(&ph[i]) && ph[i].p_offset % 4 == 0)
+            walk(&visitor, (uintptr_t)head + ph[i].p_offset, ph[i].p_filesz < room ? ph[i].p_filesz : room, 4, 0,
+                 &truncated);
+    }
+    *desc_size = found.size;
+    return found.bytes;
+}
+
+#define NOTES_MOST 65536u /* bytes of a PT_NOTE: its segment may be longer than the file */
+
+const uint8_t *elf_mapped_build_id(const struct rimf_sys *sys, const Elf64_Phdr *ph, size_t n, uintptr_t bias, size_t *size)
+{
+    struct descriptor found = {NULL, 0};
+    struct visitor visitor = {"GNU", sizeof "GNU", NT_GNU_BUILD_ID, take, &found};
+    int truncated;
+
+    for (size_t i = 0; i < n && !found.bytes; i++) {
+        uintptr_t at = bias + ph[i].p_vaddr, first = rimf_page_down((uintptr_t)ph);
+        size_t length = ph[i].p_filesz;
+
+        if (is_plain(&ph[i]) && at % 4 == 0 && length <= NOTES_MOST &&
+            ((at - first < RIMF_PAGE && length <= RIMF_PAGE - (at - first)) || elf_readable(sys, at, length)))
+            walk(&visitor, at, length, 4, 0, &truncated);
+    }
     *size = found.size;
     return found.bytes;
 }

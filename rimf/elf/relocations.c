@@ -47,28 +47,6 @@ int elf_slot_relocation(const struct elf_view *view, uintptr_t slot, Elf64_Rela 
     return -ENOENT;
 }
 
-int elf_relr_each(const struct elf_view *view, int (*visit)(void *cookie, uintptr_t word), void *cookie)
-{
-    uintptr_t at = view->bias;
-    int result = 0;
-
-    for (size_t i = 0; i < view->n_relr && !result; i++) {
-        uint64_t entry = view->relr[i];
-
-        if (!(entry & 1)) {
-            at = view->bias + entry;
-            result = visit(cookie, at);
-            at += sizeof entry;
-            continue;
-        }
-        for (unsigned bit = 1; bit < 64 && !result; bit++)
-            if (entry >> bit & 1)
-                result = visit(cookie, at + (bit - 1) * sizeof entry);
-        at += 63 * sizeof entry;
-    }
-    return result;
-}
-
 int elf_pointer_each(const struct elf_view *view, int (*visit)(void *cookie, uintptr_t word), void *cookie)
 {
     int result = 0;

@@ -162,12 +162,6 @@ const Elf64_Phdr *elf_phdr(const struct elf_view *view, uint32_t type, size_t in
 
 /* ---- segments ------------------------------------------------------------ */
 
-static uint32_t prot_of(uint32_t flags)
-{
-    return (flags & PF_R ? PROT_READ : 0u) | (flags & PF_W ? PROT_WRITE : 0u) |
-           (flags & PF_X ? PROT_EXEC : 0u);
-}
-
 /* The headers are read a second time here, and may have changed: `room` is the limit in any case. */
 static int take_segments(struct elf_view *view, size_t room)
 {
@@ -182,7 +176,7 @@ static int take_segments(struct elf_view *view, size_t room)
         if (__builtin_add_overflow(start, phdr->p_memsz, &end) || start < last)
             return -ENOEXEC;
         view->segments[view->n_segments++] =
-            (struct mvld_segment){.start = start, .end = end, .prot = prot_of(phdr->p_flags)};
+            (struct mvld_segment){.start = start, .end = end, .prot = (uint32_t)elf_prot(phdr)};
         last = end;
     }
     return view->n_segments ? 0 : -ENOEXEC;
@@ -366,4 +360,26 @@ size_t elf_relro(const struct elf_view *view, uintptr_t *start)
     *start = rimf_page_down(view->bias + relro->p_vaddr);
     end = rimf_page_down(view->bias + relro->p_vaddr + relro->p_memsz);
     return end > *start ? end - *start : 0;
+}
+
+int elf_relr_each(const struct elf_view *view, int (*visit)(void *cookie, uintptr_t word), void *cookie)
+{
+    uintptr_t at = view->bias;
+    int result = 0;
+
+    for (size_t i = 0; i < view->n_relr && !result; i++) {
+        uint64_t entry = view->relr[i];
+
+        if (!(entry & 1)) {
+            at = view->bias + entry;
+            result = visit(cookie, at);
+            at += sizeof entry;
+            continue;
+        }
+        for (unsigned bit = 1; bit < 64 && !result; bit++)
+            if (entry >> bit & 1)
+                result = visit(cookie, at + (bit - 1) * sizeof entry);
+        at += 63 * sizeof entry;
+    }
+    return result;
 }

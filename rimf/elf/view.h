@@ -90,6 +90,9 @@ static inline const Elf64_Phdr *elf_phdr_last(const Elf64_Phdr *phdr, size_t n, 
     return NULL;
 }
 
+/* Visits each word that DT_RELR relocates; a value other than 0 ends the walk and is returned. */
+int elf_relr_each(const struct elf_view *, int (*visit)(void *cookie, uintptr_t word), void *cookie);
+
 /* Asks the kernel whether these bytes are readable. */
 int elf_readable(const struct rimf_sys *, uintptr_t at, size_t size);
 
@@ -183,8 +186,6 @@ int elf_slot_relocation(const struct elf_view *, uintptr_t slot, Elf64_Rela *out
 /* Visits each word of data that is relocated to an address, except slots; a value other than 0 ends
  * the walk and is returned. */
 int elf_pointer_each(const struct elf_view *, int (*visit)(void *cookie, uintptr_t word), void *cookie);
-/* The same for those of DT_RELR. */
-int elf_relr_each(const struct elf_view *, int (*visit)(void *cookie, uintptr_t word), void *cookie);
 
 /* The whole pages that the host loader makes read-only after relocation (PT_GNU_RELRO); returns
  * their length; 0: there are none. */

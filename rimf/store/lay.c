@@ -39,12 +39,6 @@ static const Elf64_Phdr *segment_at(const struct manifest_file *file, uint32_t o
     return NULL;
 }
 
-static int rights_of(const Elf64_Phdr *ph)
-{
-    return (ph->p_flags & PF_R ? PROT_READ : 0) | (ph->p_flags & PF_W ? PROT_WRITE : 0) |
-           (ph->p_flags & PF_X ? PROT_EXEC : 0);
-}
-
 /* ---- the region of moved code ------------------------------------------------------ */
 
 static void take_away(const struct manifest_file *file, const struct rimf_sys *sys, uintptr_t bias,
@@ -61,7 +55,7 @@ static void take_away(const struct manifest_file *file, const struct rimf_sys *s
 
         for (size_t k = 0; k < headers; k++)
             if (ph[k].p_type == PT_LOAD && piece->linked - ph[k].p_vaddr < ph[k].p_memsz)
-                rights = rights_of(&ph[k]);
+                rights = elf_prot(&ph[k]);
         sys_mmap(sys, bias + piece->linked, piece->size, rights,
                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
     }
@@ -149,7 +143,7 @@ static int may_write(const struct manifest_file *file, const struct manifest_poi
     if (p->object == in->object && p->linked >= in->start && p->linked + sizeof(uint64_t) <= in->end)
         return 1;
     ph = segment_at(file, p->object, p->linked, sizeof(uint64_t));
-    if (!ph || rights_of(ph) != (PROT_READ | PROT_WRITE))
+    if (!ph || elf_prot(ph) != (PROT_READ | PROT_WRITE))
         return 0;
     *in = (struct writable){p->object, rimf_page_down(ph->p_vaddr), rimf_page_up(ph->p_vaddr + ph->p_memsz)};
     return 1;
@@ -274,7 +268,7 @@ static Elf64_Dyn *dynamic_of(const struct manifest_file *file, uint32_t object, 
 
     ph = elf_phdr_last(ph, *n, PT_DYNAMIC);
     in = ph ? segment_at(file, object, ph->p_vaddr, ph->p_memsz) : NULL;
-    if (!in || rights_of(in) != (PROT_READ | PROT_WRITE))
+    if (!in || elf_prot(in) != (PROT_READ | PROT_WRITE))
         return NULL;
     *n = ph->p_memsz / sizeof(Elf64_Dyn);
     return (Elf64_Dyn *)(file->laid.biases[object] + ph->p_vaddr);

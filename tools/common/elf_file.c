@@ -117,13 +117,13 @@ int elf_read(const struct elf_file *f, uint64_t address, void *to, size_t size)
     return 0;
 }
 
-int elf_holds(const struct elf_file *f, uint64_t address, uint64_t size, uint32_t flags)
+int elf_file_holds(const struct elf_file *f, uint64_t address, uint64_t size, uint32_t flags)
 {
     const Elf64_Phdr *p = load_of(f, address, size);
     return p && (p->p_flags & flags) == flags;
 }
 
-const char *elf_string(const struct elf_file *f, uint64_t address, uint64_t end)
+const char *elf_file_string(const struct elf_file *f, uint64_t address, uint64_t end)
 {
     const Elf64_Phdr *p = load_of(f, address, 1);
     if (!p || address >= end || address - p->p_vaddr >= p->p_filesz)
@@ -148,7 +148,7 @@ static int add_relocations(struct elf_file *f, uint64_t address, uint64_t size, 
     size_t n = size / sizeof(Elf64_Rela);
     if (!n)
         return 0;
-    if (size > f->size || !elf_holds(f, address, size, 0))
+    if (size > f->size || !elf_file_holds(f, address, size, 0))
         return elf_fail(f, "%s: %" PRIu64 " bytes at address 0x%" PRIx64 " are not in the file",
                         tag, size, address);
     f->relocations = must_grow(f->relocations, f->n_relocations + n, sizeof(Elf64_Rela));
@@ -203,7 +203,7 @@ static int dynamic_symbol(const struct elf_file *f, uint32_t index, struct elf_t
         return -1;
     if (__builtin_add_overflow(f->strtab, f->strtab_size, &end))
         return -1;
-    out->symbol = elf_string(f, f->strtab + sym.st_name, end);
+    out->symbol = elf_file_string(f, f->strtab + sym.st_name, end);
     out->defined = sym.st_shndx != SHN_UNDEF;
     out->address = out->defined ? sym.st_value : 0;
     return out->symbol ? 0 : -1;
@@ -322,7 +322,7 @@ int elf_notes(struct elf_file *f, const char *name, uint32_t type,
             if (desc + note.n_descsz > p->p_filesz - at)
                 return elf_fail(f, "offset 0x%" PRIx64 ": a note is longer than its segment",
                                 p->p_offset + at);
-            const char *s = elf_string(f, p->p_vaddr + at + sizeof note, p->p_vaddr + at + desc);
+            const char *s = elf_file_string(f, p->p_vaddr + at + sizeof note, p->p_vaddr + at + desc);
             if (note.n_type == type && note.n_namesz == name_size && s && !strcmp(s, name)) {
                 int result = visit(cookie, p->p_vaddr + at + desc, note.n_descsz);
                 if (result)

@@ -58,9 +58,9 @@ int elf_read(const struct elf_file *, uint64_t address, void *to, size_t size);
 /* The file offset of an address, or -1. */
 int64_t elf_offset(const struct elf_file *, uint64_t address);
 /* Returns 1 if the range is inside one PT_LOAD that has all of `flags` (PF_*). */
-int elf_holds(const struct elf_file *, uint64_t address, uint64_t size, uint32_t flags);
+int elf_file_holds(const struct elf_file *, uint64_t address, uint64_t size, uint32_t flags);
 /* A NUL-terminated string at an address, that ends before `end`; or NULL. */
-const char *elf_string(const struct elf_file *, uint64_t address, uint64_t end);
+const char *elf_file_string(const struct elf_file *, uint64_t address, uint64_t end);
 /* The content of the slot after relocation.  0, or -1: the slot is not in the file. */
 int elf_slot(const struct elf_file *, uint64_t slot, struct elf_target *);
 /* The function that contains `address`, or NULL. */

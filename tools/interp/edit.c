@@ -250,7 +250,7 @@ static int same_code(const struct elf_file *before, const struct elf_file *now)
             from = p->p_vaddr;
         uint64_t size = p->p_filesz - (from - p->p_vaddr);
         unsigned char *copy = must_alloc(size, 1);
-        int same = elf_holds(now, from, size, PF_X) && !elf_read(now, from, copy, size) &&
+        int same = elf_file_holds(now, from, size, PF_X) && !elf_read(now, from, copy, size) &&
                    !memcmp(copy, before->bytes + p->p_offset + (from - p->p_vaddr), size);
         free(copy);
         if (!same)

@@ -125,7 +125,7 @@ static int has_table(const struct entry *e)
         if (!instruction_is(&i, 0, 0x8d) || !i.rip)
             continue;
         table = rip_target(e->code + at, e->start + at, &i);
-        if (!elf_holds(e->file, table, 4, PF_X) && leads_inside(e, table))
+        if (!elf_file_holds(e->file, table, 4, PF_X) && leads_inside(e, table))
             return 1;
     }
     return 0;
@@ -153,7 +153,7 @@ const char *entry_check(struct elf_file *file, const struct elf_symbol *symbol, 
 
     if (symbol->is_ifunc)
         return "it only says which function is to be called (an IFUNC), at the start of the program";
-    if (offset < 0 || !elf_holds(file, e.start, e.size, PF_X))
+    if (offset < 0 || !elf_file_holds(file, e.start, e.size, PF_X))
         return "it is no code of the file";
     e.code = file->bytes + offset;
     if (displace_over(e.code, e.size, e.start, &over, &why))

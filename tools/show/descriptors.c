@@ -65,7 +65,7 @@ static int follow_code(struct elf_file *f, uint64_t field, int32_t distance, uin
                        uint64_t *out)
 {
     *out = follow(field, distance);
-    if (!elf_holds(f, *out, size, PF_X) || elf_offset(f, *out) < 0)
+    if (!elf_file_holds(f, *out, size, PF_X) || elf_offset(f, *out) < 0)
         return damaged(f, field, "%" PRIu64 " bytes at address 0x%" PRIx64 " are not code", size,
                        *out);
     return 0;
@@ -86,7 +86,7 @@ static int read_switch(struct elf_file *f, struct descriptors *d, uint64_t at, u
     if (!valid_width(r.width))
         return damaged(f, at + 4, "a switch of %u bytes: only 1, 2, 4, 8 can be", r.width);
     struct mv_switch s = {.record = at, .width = r.width, .flags = r.flags};
-    s.name = r.name < sizeof r ? NULL : elf_string(f, at + r.name, at + size);
+    s.name = r.name < sizeof r ? NULL : elf_file_string(f, at + r.name, at + size);
     if (!s.name)
         return damaged(f, at + 6, "the switch's name is not inside its record");
     if (follow_either(f, at + offsetof(struct multiverse_switch, slot), r.slot,
@@ -159,7 +159,7 @@ static int read_variants(struct elf_file *f, struct mv_function *fn, uint64_t at
         if (r.name) {
             v->name = r.name < sizeof(struct multiverse_function)
                           ? NULL
-                          : elf_string(f, fn->record + r.name, end);
+                          : elf_file_string(f, fn->record + r.name, end);
             if (!v->name)
                 return damaged(f, at + 12, "the variant's name is not inside its record");
         }
@@ -217,7 +217,7 @@ static int read_function(struct elf_file *f, struct descriptors *d, uint64_t at,
     d->n_inline += (size_t)fn->is_inline;
     fn->variants = must_alloc(r.n_variants, sizeof *fn->variants);
     fn->guards = must_alloc(r.n_guards, sizeof *fn->guards);
-    fn->name = at + r.name < names ? NULL : elf_string(f, at + r.name, at + size);
+    fn->name = at + r.name < names ? NULL : elf_file_string(f, at + r.name, at + size);
     if (!fn->name)
         return damaged(f, at + 6, "the function's name is not inside its record");
     if (read_body(f, fn, &r) || read_variants(f, fn, variants, at + size))
@@ -259,7 +259,7 @@ static int read_callee(struct elf_file *f, struct descriptors *d, uint64_t field
         return follow_either(f, to + offsetof(struct multiverse_switch, slot), r.slot,
                              r.flags & MULTIVERSE_SWITCH_DIRECT, r.offset, out);
     }
-    int direct = elf_holds(f, to, 1, PF_X);
+    int direct = elf_file_holds(f, to, 1, PF_X);
     for (size_t i = 0; i < d->n_switches; i++)
         direct |= d->switches[i].flags & MULTIVERSE_SWITCH_CONSTANT &&
                   d->switches[i].target.defined && d->switches[i].target.address == to;
@@ -327,7 +327,7 @@ static int read_note(void *cookie, uint64_t desc, uint32_t size)
         end[i] = follow(field + 4, distance[2 * i + 1]);
         if (end[i] < begin[i])
             return damaged(t->f, field, "the table of %s ends before it begins", names[i]);
-        if (end[i] > begin[i] && !elf_holds(t->f, begin[i], end[i] - begin[i], PF_R))
+        if (end[i] > begin[i] && !elf_file_holds(t->f, begin[i], end[i] - begin[i], PF_R))
             return damaged(t->f, field, "the table of %s at address 0x%" PRIx64
                            " is not in the file", names[i], begin[i]);
         if (t->d->found && (begin[i] != t->begin[i] || end[i] != t->end[i]))

@@ -6,6 +6,8 @@
  */
 #include "../kernel.h"
 
+#include "rimf/elf/headers.h"
+
 static void open_host(struct host *host, const char *path)
 {
     memset(host, 0, sizeof *host);
@@ -117,7 +119,8 @@ static void sites(const char *path)
     static const uint8_t code[] = {0xb8, 9, 0, 0, 0, 0x0f, 5};
     uintptr_t expected[MMAP_SITES + 1], found[MMAP_SITES];
     struct kernel kernel = kernel_make(0);
-    struct identity identity = {0};
+    uint8_t *build_id;
+    size_t size;
     struct arena arena = {0};
     struct host host;
     size_t n = 0;
@@ -130,13 +133,10 @@ static void sites(const char *path)
     CHECK(n > 0 && n <= MMAP_SITES, "%zu", n);
     CHECK(host_mmap_sites(&host, found) == n);
     CHECK(memcmp(found, expected, n * sizeof *found) == 0);
-    for (size_t i = 0; i < host.phnum; i++)
-        if (host.phdr[i].p_type == PT_NOTE && !identity.build_id)
-            find_build_id((char *)host.bias + host.phdr[i].p_vaddr, host.phdr[i].p_filesz,
-                          &identity);
-    CHECK(identity.build_id != NULL);
+    build_id = (uint8_t *)elf_head_note((void *)host.start, 4096, "GNU", NT_GNU_BUILD_ID, &size);
+    CHECK(build_id != NULL);
     CHECK(mprotect((void *)host.start, 4096, PROT_READ | PROT_WRITE) == 0);
-    ((uint8_t *)identity.build_id)[0]++; /* a loader that the build did not see */
+    build_id[0]++; /* a loader that the build did not see */
     memset(found, 0, sizeof found);
     CHECK(host_mmap_sites(&host, found) == n);
     CHECK(memcmp(found, expected, n * sizeof *found) == 0);

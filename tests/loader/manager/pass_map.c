@@ -149,7 +149,7 @@ static void refuses_damaged_files(void)
     header(PT_DYNAMIC, 0)->p_type = PT_NULL;
     refuses_bytes("no dynamic section");
     header(PT_DYNAMIC, 0)->p_vaddr = 0x3000000;
-    refuses_bytes("dynamic section does not lie");
+    refuses_bytes("dynamic section lies outside");
     header(PT_GNU_RELRO, 0)->p_memsz = 1 << 20;
     refuses_bytes("RELRO range");
     dynamic(DT_RELA)->d_un.d_val = 0x2000000;

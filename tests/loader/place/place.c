@@ -9,6 +9,8 @@
  */
 #include "../kernel.h"
 
+#include "rimf/elf/headers.h"
+
 #include <math.h>
 #include <sys/random.h>
 

@@ -254,7 +254,7 @@ def calls(program):
     program.applied()
     files = len(list(folder.iterdir())) + (folder.parent.parent / "cpu").exists()
     more = counted() - counted(MVLD="off")
-    check(more <= len(folder.parents) + 5 * files + 22, f"{more} calls for {files} files at {folder}")
+    check(more <= len(folder.parents) + 5 * files + 24, f"{more} calls for {files} files at {folder}")
 
 
 def traced(program):
