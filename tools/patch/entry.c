@@ -57,7 +57,7 @@ static int has_short_in(const struct entry *e, uint64_t at, uint64_t end)
         const uint8_t *code = e->file->bytes + offset;
 
         length = 1;
-        if (offset < 0 || !elf_holds(e->file, at, end - at, PF_X) || !decode(code, end - at, &i))
+        if (offset < 0 || !elf_file_holds(e->file, at, end - at, PF_X) || !decode(code, end - at, &i))
             continue;
         length = i.length;
         if (i.immediate_size == 1 && flow_is_relative(instruction_flow(&i)) && is_inside(e, branch_target(code, at, &i)))
