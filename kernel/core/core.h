@@ -56,12 +56,12 @@ int mvk_change_text(struct mvk_change *, size_t n);
 
 /* Makes the engine.  Once. */
 int mvk_start(void);
-/* Adds an object; `object` and its strings must remain until mvk_remove.  Its descriptors are bound as the
- * last operations ask.  1: it has descriptors, and is in the list; 0: it has none, or damaged ones.
- * Negative errno: functions that could not be bound are generic; mvk_has tells whether the object is in the
- * list. */
+/* Adds an object; whatever is returned, it and its strings must remain until mvk_remove.  Its descriptors
+ * are bound as the last operations ask.  1: it has descriptors, and is in the list; 0: it has none, or
+ * damaged ones.  Negative errno: functions that could not be bound are generic; mvk_has tells whether the
+ * object is in the list. */
 int mvk_add(struct mvk_object *object);
-/* Removes an object: its code must not run any more; its memory is not touched. */
+/* Removes an object, and what was refused of it: its code must not run any more; its memory is not touched. */
 void mvk_remove(struct mvk_object *object);
 /* As multiverse_commit and its like.  `what` is NULL for MV_ALL. */
 int mvk_apply(enum mv_action action, enum mv_scope scope, void *what);

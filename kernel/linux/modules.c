@@ -49,7 +49,6 @@ static void comes(struct module *mod)
 		(uintptr_t)mod->mv_callsites, (uintptr_t)mod->mv_callsites + mod->mv_callsites_size,
 		(uintptr_t)mod->mv_switches,  (uintptr_t)mod->mv_switches + mod->mv_switches_size,
 	};
-	int err;
 
 	if (!mod->mv_functions && !mod->mv_callsites && !mod->mv_switches)
 		return;
@@ -64,11 +63,8 @@ static void comes(struct module *mod)
 	known->object.tables = tables;
 	add_segments(&known->object, mod);
 	mvl_lock();
-	err = mvl_tell(mod->name, mvk_add(&known->object));
-	if (mvk_has(&known->object))
-		list_add(&known->list, &known_modules);
-	else
-		kfree(known);
+	mvl_tell(mod->name, mvk_add(&known->object));
+	list_add(&known->list, &known_modules);
 	mvl_unlock();
 }
 

@@ -205,8 +205,7 @@ static char as_in_file[4096];
 /* Its code is as in its file, if it comes again. */
 static void unload(void)
 {
-    if (mvk_has(&module))
-        mvk_remove(&module);
+    mvk_remove(&module);
     write_code(AT(module_text), as_in_file, MODULE_SIZE);
     n_lines = 0;
 }
@@ -301,7 +300,15 @@ static void refusals(void)
     mvk_patch_end(batch);
 }
 
-/* The module's functions stay generic, one line says which and why. */
+static int listed_refusals(void)
+{
+    char text[8192] = "";
+
+    CHECK(mvk_dump(line, text) == 0);
+    return !!strstr(text, "refused: module");
+}
+
+/* The module's functions stay generic, one line says which and why, until it goes. */
 static void damage(void)
 {
     uint32_t *size = (uint32_t *)__start_module_functions;
@@ -312,10 +319,16 @@ static void damage(void)
     CHECK(n_lines == 1 && strstr(logged, "module"), "%d: %s", n_lines, logged);
     lock = 0;
     CHECK(call_take_in_module(&lock) == 100 && call_trace() == 101);
+    CHECK(listed_refusals());
+    mvk_remove(&module);
+    CHECK(!listed_refusals());
     *size -= 4096;
     ((struct multiverse_function *)size)->pad += 4; /* this record alone */
     CHECK(mvk_add(&module) == 1);
     CHECK(n_lines == 2 && strstr(logged, "module"), "%d: %s", n_lines, logged);
+    CHECK(listed_refusals());
+    mvk_remove(&module);
+    CHECK(!listed_refusals());
 }
 
 int main(int argc, char **argv)

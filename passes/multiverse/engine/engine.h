@@ -241,6 +241,8 @@ int mv_fail(struct mv_engine *, int err, const char *format, ...)
 void mv_report(struct mv_engine *, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* The same, also for the reports of later commits. */
 void mv_refuse(struct mv_engine *, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Drops such lines about an object that is closed: they begin with its name. */
+void mv_forget_refusals(struct mv_engine *, const char *object);
 
 /* ---- table.c */
 /* Reserves `n` elements, so that as many puts cannot fail.  0 or -ENOMEM. */

@@ -114,6 +114,8 @@ void mv_removed(struct mv_engine *engine, const struct mvld_object *const *objec
 {
     struct mv_unit *gone = take_out(engine, objects, n);
 
+    for (size_t i = 0; i < n; i++)
+        mv_forget_refusals(engine, objects[i]->name);
     mv_link_stretches(engine);
     /* Remaining sites that were bound to closed objects get the linker's bytes back. */
     for (struct mv_unit *u = gone; u; u = u->next)

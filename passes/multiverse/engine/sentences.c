@@ -66,3 +66,20 @@ void mv_refuse(struct mv_engine *engine, const char *format, ...)
     add_line(engine->refusals, sizeof engine->refusals, &engine->refusals_used,
              &engine->n_refusals_lost, text);
 }
+
+void mv_forget_refusals(struct mv_engine *engine, const char *object)
+{
+    size_t length = rimf_strlen(object), kept = 0, next;
+
+    for (size_t at = 0; at < engine->refusals_used; at = next) {
+        const char *line = engine->refusals + at;
+
+        for (next = at; engine->refusals[next++] != '\n';)
+            ;
+        if (!rimf_strncmp(line, object, length) && line[length] == ':' && line[length + 1] == ' ')
+            continue;
+        memmove(engine->refusals + kept, line, next - at);
+        kept += next - at;
+    }
+    engine->refusals[engine->refusals_used = kept] = 0;
+}
