@@ -84,6 +84,13 @@ static int walk(const struct visitor *visitor, uintptr_t at, size_t left, size_t
     return 0;
 }
 
+static int walk_segment(const struct visitor *visitor, uintptr_t at, size_t size, uint64_t alignment, int *truncated)
+{
+    int mixed = alignment == 8 && is_mixed(at, size);
+
+    return walk(visitor, at, size, alignment == 8 && !mixed ? 8 : 4, mixed, truncated);
+}
+
 int elf_note_each(const struct elf_view *view, const char *name, uint32_t type,
                   int (*visit)(void *cookie, const void *desc, size_t size), void *cookie)
 {
@@ -94,7 +101,7 @@ int elf_note_each(const struct elf_view *view, const char *name, uint32_t type,
     for (size_t i = 0; (phdr = elf_phdr(view, PT_NOTE, i)); i++) {
         uintptr_t at = view->bias + phdr->p_vaddr;
         size_t size = phdr->p_memsz < phdr->p_filesz ? phdr->p_memsz : phdr->p_filesz;
-        int result, mixed;
+        int result;
 
         if (!size)
             continue;
@@ -102,8 +109,7 @@ int elf_note_each(const struct elf_view *view, const char *name, uint32_t type,
             truncated = 1;
             continue;
         }
-        mixed = phdr->p_align == 8 && is_mixed(at, size);
-        result = walk(&visitor, at, size, phdr->p_align == 8 && !mixed ? 8 : 4, mixed, &truncated);
+        result = walk_segment(&visitor, at, size, phdr->p_align, &truncated);
         if (result)
             return result;
     }
@@ -132,25 +138,20 @@ const uint8_t *elf_build_id(const struct elf_view *view, size_t *size)
 
 /* ---- without a view --------------------------------------------------------- */
 
-static int is_plain(const Elf64_Phdr *ph)
-{
-    return ph->p_type == PT_NOTE && ph->p_align <= 4;
-}
-
 const uint8_t *elf_head_note(const void *head, size_t size, const char *name, uint32_t type, size_t *desc_size)
 {
     struct descriptor found = {NULL, 0};
     struct visitor visitor = {name, rimf_strlen(name) + 1, type, take, &found};
     size_t n;
     const Elf64_Phdr *ph = elf_headers(head, size, &n);
-    int truncated;
+    int truncated = 0;
 
     for (size_t i = 0; i < n && !found.bytes; i++) {
         size_t room = ph[i].p_offset < size ? size - ph[i].p_offset : 0;
 
-        if (is_plain(&ph[i]) && ph[i].p_offset % 4 == 0)
-            walk(&visitor, (uintptr_t)head + ph[i].p_offset, ph[i].p_filesz < room ? ph[i].p_filesz : room, 4, 0,
-                 &truncated);
+        if (ph[i].p_type == PT_NOTE && ph[i].p_offset % 4 == 0)
+            walk_segment(&visitor, (uintptr_t)head + ph[i].p_offset, ph[i].p_filesz < room ? ph[i].p_filesz : room,
+                         ph[i].p_align, &truncated);
     }
     *desc_size = found.size;
     return found.bytes;
@@ -162,15 +163,15 @@ const uint8_t *elf_mapped_build_id(const struct rimf_sys *sys, const Elf64_Phdr 
 {
     struct descriptor found = {NULL, 0};
     struct visitor visitor = {"GNU", sizeof "GNU", NT_GNU_BUILD_ID, take, &found};
-    int truncated;
+    int truncated = 0;
 
     for (size_t i = 0; i < n && !found.bytes; i++) {
         uintptr_t at = bias + ph[i].p_vaddr, first = rimf_page_down((uintptr_t)ph);
         size_t length = ph[i].p_filesz;
 
-        if (is_plain(&ph[i]) && at % 4 == 0 && length <= NOTES_MOST &&
+        if (ph[i].p_type == PT_NOTE && at % 4 == 0 && length <= NOTES_MOST &&
             ((at - first < RIMF_PAGE && length <= RIMF_PAGE - (at - first)) || elf_readable(sys, at, length)))
-            walk(&visitor, at, length, 4, 0, &truncated);
+            walk_segment(&visitor, at, length, ph[i].p_align, &truncated);
     }
     *size = found.size;
     return found.bytes;

@@ -23,7 +23,9 @@ import support  # noqa: E402
 from support import check  # noqa: E402
 
 MVLD = support.BUILD / "tools" / "mvld"
+STARTER = support.BUILD / "tools" / "mvld-run"
 COUNT = ["--pass", "count", "--debug", "passes"]  # a pass that says on standard error that it ran
+COUNTING = {"MVLD_TUNABLES": "app.passes=count", "MVLD_DEBUG": "passes"}  # the same, as environment
 PRCTL = ctypes.CDLL(None).prctl
 
 
@@ -42,6 +44,15 @@ def same(what, command, before=None, normal=lambda text: text, options=(), under
     """The command, behind `prefix`, does the same plainly and under mvld; `under`: its pass ran, None: who knows."""
     plain = plainly or started([*prefix, *command], before, **more)
     ours = started([*prefix, *run_by_mvld(command, *options)], before, **more)
+    compare(what, plain, ours, normal, under)
+    if os.path.isabs(command[0]) and not options:
+        environment = {**more.pop("env", {}), **COUNTING, "MVLD_PASS_PATH": str(support.BUILD / "passes/example")}
+        started_so = started([*prefix, STARTER, *command], before, env=environment, **more)
+        compare(f"{what}, by mvld-run", plain, started_so, normal, under)
+    return ours
+
+
+def compare(what, plain, ours, normal, under):
     outputs = [normal(done.stdout.decode(errors="replace")) for done in (plain, ours)]
     lines = [set(text.splitlines()) for text in outputs]
     check((plain.returncode, outputs[0]) == (ours.returncode, outputs[1]),
@@ -49,7 +60,6 @@ def same(what, command, before=None, normal=lambda text: text, options=(), under
           f"{sorted(lines[1] - lines[0])}\n{ours.stderr}")
     if under is not None:
         check((b" objects\n" in ours.stderr) == under, f"{what}: whether a pass ran\n{ours.stderr}")
-    return ours
 
 
 def build(folder, name, *flags, compiler="gcc"):
@@ -66,7 +76,9 @@ def pending():
 
 
 def blocked():
-    signal.pthread_sigmask(signal.SIG_BLOCK, range(1, 65))
+    """Also those that a C library keeps for itself, and its sigprocmask leaves out."""
+    mask = ctypes.c_uint64(2 ** 64 - 1)
+    ctypes.CDLL(None).syscall(14, signal.SIG_SETMASK, ctypes.byref(mask), None, 8)  # rt_sigprocmask
 
 
 def ignored():

@@ -25,6 +25,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -114,6 +115,16 @@ static pid_t start_orphan(struct tracing *t)
     return c.tracer;
 }
 
+/* Sets the mask of blocked signals, and returns the one before.  A C library's sigprocmask leaves out signals that it
+ * keeps for itself: musl's also SIGRTMIN, which the program may have been given blocked. */
+static uint64_t block(uint64_t mask)
+{
+    uint64_t before = 0;
+
+    syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, &before, sizeof mask);
+    return before;
+}
+
 /* 0: it traces us.  Its pid is given to the kernel as permitted (Yama). */
 static int let_trace(const struct tracing *t, pid_t tracer)
 {
@@ -131,7 +142,7 @@ const char *execute_itself(const char *loader, const char *file, char **argv, in
 {
     static char why[256];
     struct tracing t = {.pid = getpid(), .must = must, .name = must ? "build" : "run", .file = file};
-    sigset_t all, before;
+    uint64_t before;
     int pair[2], error;
     const char *wrong = adopts();
 
@@ -147,12 +158,11 @@ const char *execute_itself(const char *loader, const char *file, char **argv, in
     t.own = pair[0];
     t.other = pair[1];
     fflush(NULL);
-    sigfillset(&all);
-    sigprocmask(SIG_SETMASK, &all, &before);
+    before = block(~UINT64_C(0));
     pid_t tracer = start_orphan(&t);
     close(t.own);
     error = tracer < 0 ? -tracer : let_trace(&t, tracer);
-    sigprocmask(SIG_SETMASK, &before, NULL);
+    block(before);
     if (!error) {
         execv(file, argv);
         error = errno;

@@ -7,6 +7,7 @@
 #include "../image/process.h"
 
 #include "made_elf.h"
+#include "rimf/elf/headers.h"
 
 static char *page;
 static struct mvld_image *image;
@@ -70,6 +71,18 @@ static int each(const struct mvld_object *object, const char *name, uint32_t typ
     return rimf_api()->note_each(object, name, type, see, seen);
 }
 
+/* Who has no view of the object, but its file's first bytes or its program headers, finds the same. */
+static void found_without_view(void)
+{
+    const struct made *made = (const struct made *)page;
+    size_t size;
+    const uint8_t *id = elf_head_note(page, MADE_PAGE, "GNU", NT_GNU_BUILD_ID, &size);
+
+    CHECK(id && size == 20 && memcmp(id, "0123456789", 10) == 0);
+    id = elf_mapped_build_id(&rimf_sys_kernel, made->phdr, MADE_PHNUM, (uintptr_t)page, &size);
+    CHECK(id && size == 20 && memcmp(id, "0123456789", 10) == 0);
+}
+
 static void found(size_t alignment)
 {
     char *start = page + MADE_NOTES, *end = start;
@@ -90,10 +103,25 @@ static void found(size_t alignment)
     CHECK(each(object, "Multiverse", 3, &seen) == 0 && seen.n == 1 && seen.last_size == 0);
     CHECK(each(object, "Multiverse", 9, &seen) == 0 && seen.n == 0);
     CHECK(object->build_id_size == 20 && memcmp(object->build_id, "0123456789", 10) == 0);
+    found_without_view();
     CHECK(rimf_api()->note_each(object, "Multiverse", 1, stop_at_first, &stopped) == 42);
     CHECK(stopped == 1);
     CHECK(rimf_api()->note_each(object, "Multiverse", 1, NULL, NULL) == 1);
     CHECK(rimf_api()->note_each(object, "Multiverse", 9, NULL, NULL) == 0);
+}
+
+/* As mold writes them: notes of both alignments in one PT_NOTE of 8. */
+static void mixed(void)
+{
+    char *start = page + MADE_NOTES, *end = start;
+    struct seen seen;
+
+    memset(start, 0, 0x400);
+    end = note(end, "GNU", NT_GNU_PROPERTY_TYPE_0, "0123456789abcdef", 16, 8);
+    end = note(end, "GNU", NT_GNU_BUILD_ID, "0123456789abcdefghij", 20, 4);
+    end = note(end, "GNU", NT_GNU_ABI_TAG, "0123456789abcdef", 16, 4);
+    CHECK(each(object_with((size_t)(end - start), 8), "GNU", NT_GNU_ABI_TAG, &seen) == 0 && seen.n == 1);
+    found_without_view();
 }
 
 /* Cut anywhere: what is whole is still found, the rest is reported. */
@@ -158,6 +186,7 @@ int main(void)
     CHECK(rimf_image_create(&rimf_sys_kernel, &process_log, &image) == 0);
     found(4);
     found(8);
+    mixed();
     truncated();
     absurd();
     rimf_image_destroy(image);
