@@ -3,8 +3,9 @@
  * patch/entry.c: tells whether a jump can replace a function's first bytes.
  *
  * It cannot if anything leads behind the first of them: the function's own branches and jump tables,
- * branches of 32 bits anywhere in the file (whatever looks like one counts), relocated words, short branches of the
- * code around it.
+ * branches of 32 bits anywhere in the file (whatever looks like one counts, unless the function that it is in
+ * has another instruction there), relocated words, addresses in a program that is not relocated, short branches of
+ * the code around it.
  */
 #include "tools/patch/patch.h"
 #include "tools/show/descriptors.h"
@@ -26,6 +27,33 @@ static int is_inside(const struct entry *e, uint64_t address)
     return address > e->first && address < e->end;
 }
 
+/* Whether four bytes, at this offset of code, may be a distance from the next instruction: that of call, jmp, jcc or
+ * xbegin, or an operand's. */
+static int may_be_distance(const uint8_t *code, uint64_t at)
+{
+    uint8_t last = at > 0 ? code[at - 1] : 0, before = at > 1 ? code[at - 2] : 0;
+
+    return (last & 0xfe) == 0xe8 || (before == 0x0f && (last & 0xf0) == 0x80) || (before == 0xc7 && last == 0xf8) ||
+           (last & 0xc7) == 0x05;
+}
+
+/* Whether they are something else: decoded from its start, the function around them has no distance there. */
+static int is_no_distance(const struct entry *e, uint64_t at)
+{
+    const struct elf_symbol *f = elf_function_at(e->file, at);
+    const uint8_t *code = f ? e->file->bytes + elf_offset(e->file, f->address) : NULL;
+    struct instruction i;
+    uint64_t in = 0;
+
+    if (!f || !elf_file_holds(e->file, f->address, f->size, PF_X))
+        return 0;
+    for (uint64_t wanted = at - f->address; decode(code + in, f->size - in, &i); in += i.length)
+        if (in + i.length > wanted)
+            return !(i.rip && in + i.displacement_at == wanted) &&
+                   !(flow_is_relative(instruction_flow(&i)) && in + i.immediate_at == wanted);
+    return 0;
+}
+
 /* Searches the whole file, without knowing instruction boundaries. */
 static int has_branch(const struct entry *e)
 {
@@ -37,7 +65,8 @@ static int has_branch(const struct entry *e)
             continue;
         for (uint64_t at = 0; at + 4 <= p->p_filesz; at++)
             if (is_inside(e, p->p_vaddr + at + 4 + (uint64_t)distance_at(bytes + at)) &&
-                p->p_vaddr + at - e->start >= e->size) /* its own were decoded */
+                p->p_vaddr + at - e->start >= e->size && /* its own were decoded */
+                may_be_distance(bytes, at) && !is_no_distance(e, p->p_vaddr + at))
                 return 1;
     }
     return 0;
@@ -87,6 +116,22 @@ static int has_short_branch(const struct entry *e)
     end = segment->p_vaddr + segment->p_filesz - (e->start + e->size);
     end = e->start + e->size + (end < SHORT ? end : SHORT);
     return has_short_in(e, from, e->start) || has_short_in(e, e->start + e->size, end);
+}
+
+/* A program that is not relocated has addresses as they are, in its code and in its data: four bytes, or eight. */
+static int has_fixed(const struct entry *e)
+{
+    for (size_t i = 0; e->file->header.e_type == ET_EXEC && i < e->file->phnum; i++) {
+        const Elf64_Phdr *p = &e->file->phdr[i];
+        const uint8_t *bytes = e->file->bytes + p->p_offset;
+
+        if (p->p_type != PT_LOAD || elf_offset(e->file, p->p_vaddr) < 0)
+            continue;
+        for (uint64_t at = 0; at + 4 <= p->p_filesz; at += p->p_flags & PF_X ? 1 : 4)
+            if (is_inside(e, (uint32_t)distance_at(bytes + at)))
+                return 1;
+    }
+    return 0;
 }
 
 static int has_word(const struct entry *e)
@@ -163,7 +208,7 @@ const char *entry_check(struct elf_file *file, const struct elf_symbol *symbol, 
     e.end = e.first + PATCH_JUMP;
     if (is_under_mvld && single_read(e.code, e.size, made))
         return "it is a single instruction, which mvld may have put in the place of its calls";
-    if (has_branch(&e) || has_short_branch(&e) || has_table(&e) || has_word(&e))
+    if (has_branch(&e) || has_short_branch(&e) || has_table(&e) || has_word(&e) || has_fixed(&e))
         return "something leads to its first bytes, behind its entry";
     return is_variation_point(file, e.start) ? "it is a variation point: who calls it may call its variants" : NULL;
 }

@@ -122,7 +122,7 @@ def states():
     """Where nobody should be led anywhere the tool waits, or says why not; and the program is whole."""
     # A handler has interrupted malloc: what is called then would wait for ever.
     p = start(HARD, "malloc")
-    code, out, err = run(GETPID, p.pid, 1, "calloc")
+    code, out, err = run(GETPID, p.pid, 1, "allocate")
     equal(code, 0, f"behind a handler: {out}{err}")
     equal(p.stdout.readline(), "ready\n", "the handler has returned")
     finish_program(p, "a handler that interrupted malloc")

@@ -138,6 +138,15 @@ def refused(world):
                       ("under", "leads to its first bytes"), ("crossing", "lie on two pages"), ("returned", "returns to them"), ("chosen", "an IFUNC"),
                       ("none", "no such function")):
         program.refuses(why, *world.replace("second", "second"), *world.replace(name))
+    # Numbers that look like branches into a function do not keep it.
+    equal(program.patch(*world.replace("chanced"))[::2], (0, ""), "nothing leads to its first bytes")
+    equal(program.patch("--undo", f"{LIBRARY}:chanced")[0], 0, "undo")
+    fixed = compile_file(world.folder / "fixed", "-O2", "-D_GNU_SOURCE", "-no-pie", HERE / "calls.c", HERE / "some.c", "-pthread")
+    unmoved = Program(fixed)
+    code, out, err = unmoved.patch("--replace", f"fixed:worded={world.other}:value")
+    check(code == 1 and "leads to its first bytes" in err, f"a pointer that is not relocated: {code} {out} {err}")
+    equal(unmoved.patch("--replace", f"fixed:value={world.other}:value")[::2], (0, ""), "no pointer leads there")
+    unmoved.end()
     program.refuses("undefined symbol", *world.replace("second", "second"), *world.replace("value", "none"))
     program.refuses("is no function", *world.replace("second", "second"), *world.replace("value", "datum"))
     program.refuses("is no function", *world.replace("value", "own_datum"))

@@ -67,6 +67,10 @@ int chosen(int n) __attribute__((ifunc("choose")));
  *      crossing:  as over, its second byte on another page
  *      returned:  ff d6          call *%rsi              returns behind the first byte of a jump
  *                 90 90 90 c3
+ *      chanced:   as over; what looks like branches into it are numbers
+ *      bystander: 48 b8 90 e9 …  movabs $…, %rax         of a function
+ *                 c3             ret
+ *                 cc cc cc cc …                          behind bytes that make it no branch
  *      faults:    50             push %rax               a handler of SIGSEGV is run at the second
  *                 8b 07          mov (%rdi), %eax
  *                 5a             pop %rdx
@@ -93,4 +97,7 @@ __asm__(".text\n"
         ".p2align 12\n.skip 4095, 0xcc\n"
         "function crossing\npush %rbx\nmov %edi, %eax\ninc %eax\npop %rbx\nret\nends crossing\n"
         "function returned\ncall *%rsi\nnop\nnop\nnop\nret\nends returned\n"
+        "function chanced\npush %rbx\n4: mov %edi, %eax\ninc %eax\npop %rbx\nret\nends chanced\n"
+        ".skip 200, 0xcc\n.long 4b - . - 4\n.skip 200, 0xcc\n"
+        "function bystander\n.byte 0x48, 0xb8, 0x90, 0xe9\n.long 4b - . - 4\n.short 0\nret\nends bystander\n"
         "function faults\npush %rax\nmov (%rdi), %eax\npop %rdx\nnop\nret\nends faults\n");
