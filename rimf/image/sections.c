@@ -4,7 +4,7 @@
  * program, where the feeder knows free addresses within reach of the objects' calls.
  *
  * A section of code can be written, and not executed, until its pass has returned; then it is
- * executed, and never written again.  That of a pass that failed is never executed.
+ * executed, and never written again.  So is that of a pass that failed: calls that it patched lead there.
  *
  * Protections that passes want are made behind all else: until then mvld reads and writes them.
  */

@@ -330,6 +330,7 @@ int rimf_pass_ran(struct mvld_image *image, const struct mvld_context *ctx)
 
 void rimf_pass_failed(struct mvld_image *image, const struct mvld_context *ctx)
 {
+    rimf_new_sections_seal(image, ctx); /* patches that it committed stay, and may lead there */
     rimf_image_forget_edits(image, ctx);
     rimf_splices_forget(image, ctx);
     rimf_removals_forget(image, ctx);

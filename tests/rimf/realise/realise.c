@@ -5,7 +5,7 @@
  * or that the image does not know what is.
  *
  * Or: a section that a pass added is removed when another event comes, though its code may use it; one of two sections
- * is protected.
+ * is protected; code of a pass that failed, to which its patches may lead, cannot be executed.
  */
 #include "../image/process.h"
 
@@ -183,6 +183,22 @@ static void protections(void)
     rimf_image_destroy(image);
 }
 
+static void failed(void)
+{
+    uint8_t *code;
+
+    make_image();
+    rimf_image_feeder(image)->room = room;
+    rimf_image_set_stage(image, RIMF_STAGE_RUN, &context);
+    code = context.api->section_add(&context, MVLD_SECTION_CODE, 1);
+    CHECK(code);
+    *code = 0xc3; /* ret */
+    rimf_image_set_stage(image, RIMF_STAGE_NONE, &context);
+    rimf_pass_failed(image, &context);
+    ((void (*)(void))code)();
+    rimf_image_destroy(image);
+}
+
 int main(int argc, char **argv)
 {
     long number = 1;
@@ -196,6 +212,7 @@ int main(int argc, char **argv)
     CHECK(number > 5, "(%ld)", number);
     sections();
     protections();
+    failed();
     snprintf(command, sizeof command, "rm -r %s", folder);
     return system(command) != 0;
 }
