@@ -32,7 +32,7 @@ WARNING = r".*(WARNING:|BUG:|Oops|Kernel panic|possible recursive|detected .*sta
 BOOTS = {
     "multiverse": [(1, "locks,selftest,control,damage,chance,modules", 20, 1000), (2, "locks,selftest,control", 1, 1),
                    (2, "hotplug", 20, 1000), (2, "torture", 15, 600)],
-    "lockdep": [(1, "locks,selftest,shortages,starved_control,starved_module,tracer,modules", 5, 100),
+    "lockdep": [(1, "locks,selftest,damage,shortages,starved_control,starved_module,tracer,modules", 5, 100),
                 (2, "locks,selftest,hotplug,starved_hotplug,tracer", 5, 200), (2, "torture", 15, 600)],
     "stock": [(1, "", 1, 1), (2, "", 1, 1)],
     "one": [(1, "", 1, 1)],

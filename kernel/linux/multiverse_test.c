@@ -252,21 +252,22 @@ static noinline int optimized(void)
 /* One allocation of a commit after the other fails: it says so and changes nothing, or did without it. */
 static noinline int shortages(void)
 {
+	bool in_force = multiverse_test_flag;
 	unsigned int left = 0;
 	int failed = 0;
 
 	for (int n = 1; !left; n++) {
-		bool before = multiverse_test_flag;
 		int result;
 
-		multiverse_test_flag = !before;
+		multiverse_test_flag = !in_force;
 		current->fail_nth = n;
 		result = multiverse_commit_refs(&multiverse_test_flag);
 		left = current->fail_nth;
 		current->fail_nth = 0;
 		failed += result < 0;
+		in_force ^= result >= 0;
 		CHECK(result == -ENOMEM || result >= 0);
-		CHECK(multiverse_test_ask() == 1 + (result < 0 ? before : multiverse_test_flag));
+		CHECK(multiverse_test_ask() == 1 + in_force);
 		CHECK(n < 1000);
 	}
 	pr_info("multiverse_test: %d commits had too little memory\n", failed);
