@@ -35,44 +35,17 @@ class Mvld:
                                          f"--prefix={self.prefix}",
                                          *(f"-D{k}={v}" for k, v in options.items())])
 
-    def targets(self):
-        """[(built, installed)] of the loader, the passes, the libraries that some bring, and
-        the command."""
-        done = subprocess.run(["meson", "introspect", "--targets", str(self.build)],
-                              capture_output=True, text=True, check=True)
-        found = []
-        for target in json.loads(done.stdout):
-            if not target.get("installed") or not target["install_filename"]:
-                continue
-            built, installed = Path(target["filename"][0]), Path(target["install_filename"][0])
-            if installed.parent.name == "passes" and installed.suffix == ".so":
-                self.passes[installed.stem] = built
-            elif installed.name.startswith("ld-mvld.so"):
-                self.loader = built
-            elif installed.name.startswith("libmultiverse.so"):
-                installed = installed.with_name("libmultiverse.so.1") # by its soname
-            elif installed.name == "libconcat.so.1":
-                pass
-            elif installed.name == "mvld":
-                self.command = built
-            else:
-                continue
-            found.append((built, installed))
-        return found
-
     def make(self):
         self.configure()
-        targets = None
-        while targets != self.targets(): # ninja may have configured anew, with another pass
-            targets = self.targets()
-            say("Building mvld, with the passes " + ", ".join(sorted(self.passes)))
-            self.glibc.logged("mvld-build", ["ninja", "-C", str(self.build),
-                                             *(str(b.relative_to(self.build)) for b, _ in targets)])
+        say("Building mvld")
+        self.glibc.logged("mvld-build", ["ninja", "-C", str(self.build), "product"])
+        self.glibc.logged("mvld-install", ["meson", "install", "-C", str(self.build), "--no-rebuild"])
+        self.command = self.prefix / "bin" / "mvld"
+        self.loader, = self.prefix.rglob("ld-mvld.so.1")
+        self.passes = {path.stem: path for path in sorted(self.prefix.rglob("mvld/passes/*.so"))}
         digest = hashlib.sha256()
-        for built, installed in targets:
-            installed.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(built, installed)
-            digest.update(built.read_bytes())
+        for path in self.loader, *self.passes.values(), *sorted(self.prefix.rglob("lib*.so.1")):
+            digest.update(path.read_bytes())
         self.key = digest.hexdigest()
 
     def analyze(self, objects):
