@@ -246,8 +246,8 @@ struct mvld_api {
      * threads (mprotect): passes/example/isolate.c.  A thread inherits the rights of a key from the thread that
      * creates it; signal handlers start without access.
      *
-     * In the stage run.  Returns 0, or an error with a sentence: -EPERM: another stage; -EINVAL; -ENOTSUP: a
-     * snapshot is being made, the section shares its first page, the object must not be changed, or the host loader
+     * In the stage run.  Returns 0, or an error with a sentence: -EPERM: another stage; -EINVAL; -EEXIST: a pass
+     * protects it already; -ENOTSUP: a snapshot is being made, the section shares its first page, the object must not be changed, or the host loader
      * binds slots in it at their first use, or reads the dynamic section in it; -ENOMEM. */
     int (*section_protect)(const struct mvld_context *, const struct mvld_section *, uint32_t prot, int key);
     /* Allocates a protection key, from 1 on, by which this thread has no access.  In the stage run.  Negative errno

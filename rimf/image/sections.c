@@ -251,6 +251,10 @@ int rimf_section_protect(const struct mvld_context *ctx, const struct mvld_secti
         return refuse(ctx, of, ENOTSUP, "the host loader writes to slots in it (link with -z now)");
     if (object && holds(of, (uintptr_t)rimf_object_of(object)->dynamic))
         return refuse(ctx, of, ENOTSUP, "the host loader reads the dynamic section in it (link with -z relro)");
+    for (wanted = image->sections_wanted; wanted && wanted->section != of;)
+        wanted = wanted->next;
+    if (wanted)
+        return refuse(ctx, of, EEXIST, "a pass protects it already");
     wanted = rimf_heap_alloc(&image->heap, sizeof *wanted);
     if (!wanted)
         return refuse(ctx, of, ENOMEM, "out of memory");

@@ -123,6 +123,8 @@ def altered(world):
     leads = made + "[lead]\nname = unused\nleads = yes\n"
     done, log = world.run(passes="lead, remove, debloat", options=leads)
     check(done.returncode == 0 and done.stdout.endswith(" 10 9\n") and "libbloat.so: 0 of 9 functions go" in log, f"{done}\n{log}")
+    done, log = world.run(passes="lead, remove, debloat", options=made + "[lead]\nname = none\ndetour = yes\n")
+    check(done.returncode == 0 and done.stdout == "8 10 9\n" and "libbloat.so: 0 of 9 functions go" in log, f"{done}\n{log}")
 
 
 def multiverse(world):

@@ -168,6 +168,7 @@ static void protections(void)
             data[k] = context.api->section_add(&context, MVLD_SECTION_DATA, 8);
             CHECK(data[k]);
             CHECK(context.api->section_protect(&context, section_of(data[k]), PROT_NONE, -1) == 0);
+            CHECK(context.api->section_protect(&context, section_of(data[k]), PROT_READ, -1) == -EEXIST);
         }
         rimf_image_set_stage(image, RIMF_STAGE_NONE, &context);
         CHECK(rimf_pass_ran(image, &context) == 0);

@@ -14,7 +14,7 @@
 #define LIBRARY NULL
 #endif
 
-enum { NAME, EXPORTED, FAIL, FIRST, LEADS, SPLICE };
+enum { NAME, EXPORTED, FAIL, FIRST, LEADS, SPLICE, DETOUR };
 
 static const struct mvld_option options[] = {
     {.name = "name", .type = MVLD_OPTION_STRING, .initial = "unused"},
@@ -23,6 +23,7 @@ static const struct mvld_option options[] = {
     {.name = "first", .type = MVLD_OPTION_BOOL, .initial = "no"},
     {.name = "leads", .type = MVLD_OPTION_BOOL, .initial = "no"},
     {.name = "splice", .type = MVLD_OPTION_BOOL, .initial = "no"},
+    {.name = "detour", .type = MVLD_OPTION_BOOL, .initial = "no", .help = "calls inside objects go over new code"},
     {.name = NULL},
 };
 
@@ -79,6 +80,20 @@ static int remove_one(void *cookie, const struct mvld_function *f)
     return 0;
 }
 
+/* e9 rel32    jmp target */
+static int detour(void *cookie, const struct mvld_reference *r)
+{
+    const struct mvld_context *ctx = cookie;
+    uint8_t *code = ctx->api->section_add(ctx, MVLD_SECTION_CODE, 5);
+
+    if (code) {
+        code[0] = 0xe9;
+        *(int32_t *)(code + 1) = (int32_t)(r->target - (uintptr_t)(code + 5));
+        ctx->api->reference_retarget(ctx, r, (uintptr_t)code);
+    }
+    return !code;
+}
+
 static int run(const struct mvld_context *ctx, const struct mvld_object *const *objects, size_t n)
 {
     struct mvld_batch *batch = ctx->settings[FIRST].number ? ctx->api->patch_begin(ctx->image) : NULL;
@@ -89,6 +104,9 @@ static int run(const struct mvld_context *ctx, const struct mvld_object *const *
     for (size_t i = 0; i < n; i++)
         if (!objects[i]->why)
             ctx->api->function_each(ctx->image, objects[i], remove_one, (void *)ctx, &why);
+    for (size_t i = 0; i < n && ctx->settings[DETOUR].number; i++)
+        if (!objects[i]->why)
+            ctx->api->reference_each(ctx->image, objects[i], MVLD_REFERENCES(MVLD_REFERENCE_CALL), detour, (void *)ctx, &why);
     for (size_t i = 0; i < n && led_to; i++)
         if (objects[i]->flags & MVLD_OBJECT_MAIN && ctx->api->calls_retarget(ctx, objects[i], lead, 0))
             return -1;
