@@ -77,7 +77,7 @@ struct rimf_sys;
 
 #define ANALYSIS_MAGIC "MVLDside"
 #define ANALYSIS_VERSION 7u     /* of the format, and of what is proven; another one is not read */
-#define ANALYSER_VERSION 12u   /* of `mvld analyze`; counts up when results change */
+#define ANALYSER_VERSION 13u   /* of `mvld analyze`; counts up when results change */
 #define ANALYSIS_BUILD_ID_MAX 64u
 #define ANALYSIS_TABLES_MAX 32u
 #define ANALYSIS_SIZE_MAX (1ul << 30)

@@ -93,46 +93,10 @@ static void suspect(struct analyser *a, const uint8_t *at, uint64_t room, uint64
         VECTOR_ADD(&a->taken, struct taken, (uint32_t)address, UINT32_MAX, 0);
 }
 
-/* `size` bytes that are an entry of a PLT, or its start, as all linkers write it:
- *     [endbr64]  jmp *slot(%rip)  or  push $n / push word(%rip), and a jump; padding */
-static int is_linkage(struct analyser *a, const struct code *c, uint32_t start, uint32_t size)
-{
-    const uint8_t *p = c->bytes + (start - c->start);
-    int jumps = 0;
-    struct instruction i;
-
-    for (uint32_t at = 0; at < size; at += i.length) {
-        if (!decode(p + at, size - at, &i))
-            return 0;
-        if (instruction_is(&i, 0, 0xff) && i.rip && modrm_reg(&i) == 4)
-            jumps++;
-        else if (instruction_is(&i, 0, 0xe9) && !unit_at(a, branch_target(p + at, start + at, &i)))
-            jumps++;
-        else if (!instruction_is(&i, 0, 0x68) && !instruction_is_padding(&i) &&
-                 !(instruction_is(&i, 0, 0xff) && i.rip && modrm_reg(&i) == 6) &&
-                 !endbr64_size(p + at, size - at))
-            return 0;
-    }
-    return jumps > 0;
-}
-
-/* In such an entry only these instructions begin, and none of them targets a unit.  Otherwise distances
- * that look like branches would cost the heads of functions behind a PLT, main above all. */
-static uint32_t linkage_at(struct analyser *a, const struct code *c, uint32_t at, uint32_t end)
-{
-    for (uint32_t size = 16; at % 8 == 0 && size >= 8; size -= 8)
-        if (end - at >= size && is_linkage(a, c, at, size))
-            return size;
-    return 0;
-}
-
 static void suspect_range(struct analyser *a, const struct code *c, uint32_t start, uint32_t end)
 {
-    for (uint32_t at = start, size; at < end; at += size ? size : 1) {
-        size = linkage_at(a, c, at, end);
-        if (!size)
-            suspect(a, c->bytes + (at - c->start), c->end - at, at);
-    }
+    for (uint32_t at = start; at < end; at++)
+        suspect(a, c->bytes + (at - c->start), c->end - at, at);
 }
 
 int is_padding(const struct code *c, uint32_t start, uint32_t end)
