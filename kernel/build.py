@@ -27,7 +27,8 @@ MODULES = ("kernel/torture.ko", "kernel/locking/locktorture.ko", "kernel/rcu/rcu
            "multiverse/kernel/linux/multiverse_test.ko")
 DAMAGED = 100
 # What a kernel says that something is wrong with.
-WARNING = r".*(WARNING:|BUG:|Oops|Kernel panic|possible recursive|detected .*stalls|lockup|hung task|Call Trace).*"
+WARNING = (r".*(WARNING:|BUG:|Oops|Kernel panic|possible recursive|detected .*stalls|lockup|hung task|Call Trace:"
+           r"(?!.*\n.*<TASK>.*\n.*dump_stack_lvl.*\n.*warn_alloc)).*")  # that one says that memory was refused
 # config: [processors, tests, repetitions, repetitions with --long]
 BOOTS = {
     "multiverse": [(1, "locks,selftest,control,damage,chance,modules", 20, 1000), (2, "locks,selftest,control", 1, 1),
