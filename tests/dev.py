@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""dev.py DEV: ./dev for a user who cannot become root; and what `./dev uninstall` removes itself.
+"""dev.py DEV: ./dev for a user who cannot become root; what `./dev uninstall` removes itself; help without a build.
 
 A failure means that somebody who asks an administrator for packages has to ask more than once, or that files or
 folders are left, or others' are gone.
@@ -57,3 +57,10 @@ if any(Path("/var/lib/apt/lists").glob("*Packages*")):
     support.check(set(wanted) <= set(lines[0].split()), f"{lines[0]}: it lacks some of {wanted}")
 else:
     support.check(f"{dev} install-packages" in lines[0], lines[0])
+
+with tempfile.TemporaryDirectory() as folder:
+    # All packages are there; what builds or installs is not.
+    commands(folder, "bash", "dirname", "env", "grep", "python3", "sed", id="echo 0", **{"dpkg-query": "echo ok installed"})
+    for command in "bench", "conformance", "kernel":
+        done = subprocess.run([dev, command, "--help"], env={"PATH": folder}, capture_output=True, text=True, timeout=60)
+        support.check(done.returncode == 0 and "--help" in done.stdout, f"{command} --help: {done}")
