@@ -3,7 +3,7 @@
  * Requests of `mvld switch -p`: a switch is written only where the request has its address and its name, since another
  * library may have come to that address since the tool saw the list; a damaged request changes nothing.
  */
-#include "check.h"
+#include "../check.h"
 
 int multiverse_request(const char *request, char *text, size_t size);
 
