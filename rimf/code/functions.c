@@ -58,7 +58,7 @@ static int note_name(void *cookie, const struct mvld_symbol *symbol)
  * object, or bound calls or references to it, or multiverse knows functions by their addresses. */
 static int is_altered(const struct mvld_image *image, const struct rimf_object *object)
 {
-    return object->code.patched & (OBJECT_PATCHED | OBJECT_SPLICED) || object->code.led ||
+    return object->code.patched & (OBJECT_PATCHED | OBJECT_SPLICED) || object->code.bound ||
            rimf_has_moved(image, object) ||
            elf_note_each(&object->view, MULTIVERSE_NOTE_NAME, MULTIVERSE_NOTE_TABLES, NULL, NULL);
 }

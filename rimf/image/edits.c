@@ -177,8 +177,8 @@ static void ask(const struct rimf_edit *edit, const struct rimf_object *object, 
     if (target) {
         bound->holder = target == bound->target ? before : rimf_object_find(image, target);
         unfit = rimf_unfit_target(edit->ctx, bound->holder, target);
-        if (!unfit && bound->holder && target != bound->found)
-            ((struct rimf_object *)rimf_object_of(bound->holder))->code.led = 1;
+        if (!unfit && target != bound->found)
+            rimf_object_note_bound(bound->holder);
     }
     if (why || unfit)
         wanted->why = unfit ? unfit : why;

@@ -71,7 +71,7 @@ struct rimf_object {
         int changed; /* a pass said so (depends), while recording */
         int known;   /* it was the file's, byte for byte, before any pass changed it */
         int calls_direct; /* some were made so, where they stand or in moved code */
-        int led;     /* a pass bound calls or references to its functions; no table lists them */
+        int bound;   /* a pass bound calls or references to its functions, which its analysis does not list */
     } code;
     int finished;   /* moved/moved.h: the addresses that it holds are what they will be */
     size_t room; /* image/symbol_edits.c: spare space that its symbol tables get */
@@ -264,6 +264,13 @@ static inline int rimf_image_learns(const struct mvld_image *image)
 static inline const struct rimf_object *rimf_object_of(const struct mvld_object *public)
 {
     return (const struct rimf_object *)public;
+}
+
+/* A pass bound calls or references to functions of this object; NULL: of nobody's. */
+static inline void rimf_object_note_bound(const struct mvld_object *public)
+{
+    if (public)
+        ((struct rimf_object *)rimf_object_of(public))->code.bound = 1;
 }
 
 /* Returns 1 if a pass removes the function at this address. */

@@ -307,15 +307,6 @@ int rimf_retarget_counts(const struct mvld_image *image, const struct rimf_retar
     return rimf_retarget_at(image, r->at) == r && r->target != r->found;
 }
 
-/* New code may lead there, which no analysis says: no function of that object can be removed. */
-static void hold(const struct mvld_image *image, uintptr_t found)
-{
-    const struct mvld_object *object = rimf_object_find(image, found);
-
-    if (object)
-        ((struct rimf_object *)rimf_object_of(object))->code.led = 1;
-}
-
 int rimf_reference_retarget(const struct mvld_context *ctx, const struct mvld_reference *reference,
                             uintptr_t target)
 {
@@ -342,8 +333,8 @@ int rimf_reference_retarget(const struct mvld_context *ctx, const struct mvld_re
         return refuse(&a, EFAULT, unfit);
     if (made.next && (intptr_t)(int32_t)(target - made.next) != (intptr_t)(target - made.next))
         return refuse(&a, ERANGE, edit_far);
-    if (target != made.found && !rimf_object_find(image, target))
-        hold(image, made.found);
+    if (target != made.found && !rimf_object_find(image, target)) /* new code, which may jump on to what was found */
+        rimf_object_note_bound(rimf_object_find(image, made.found));
     return add(&a, &made);
 }
 

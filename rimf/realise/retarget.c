@@ -202,12 +202,9 @@ void rimf_retargets_end(struct mvld_image *image)
 
     if (all->list[0].ctx == image->unfinished)
         return;
-    for (size_t i = 0; i < all->n; i++) {
-        const struct mvld_object *holder = rimf_object_find(image, all->list[i].target);
-
-        if (holder && all->list[i].target != all->list[i].found)
-            ((struct rimf_object *)rimf_object_of(holder))->code.led = 1;
-    }
+    for (size_t i = 0; i < all->n; i++)
+        if (all->list[i].target != all->list[i].found)
+            rimf_object_note_bound(rimf_object_find(image, all->list[i].target));
     write_words(image);
     moved_relro_close(image, rimf_table_enter(image));
     rimf_table_leave(image);
