@@ -239,9 +239,19 @@ struct query { /* the kernel's struct procmap_query */
 };
 #define QUERY _IOWR('f', 17, struct query) /* PROCMAP_QUERY */
 
+/* Finds the mapping that contains the address: 0, or -1.  `protection` is as in "r-xp". */
+static int find_mapping(const char *maps, uint64_t address, uint64_t *start, uint64_t *end, char protection[8])
+{
+    for (const char *line = maps; line && *line; line = strchr(line, '\n'), line += line != NULL)
+        if (sscanf(line, "%lx-%lx %7s", start, end, protection) == 3 && address >= *start && address < *end)
+            return 0;
+    return -1;
+}
+
 int attach_mapping(const struct attach *a, uint64_t address, char **text, uint64_t *start, uint64_t *end)
 {
     struct query q = {.size = sizeof q, .address = address};
+    char protection[8];
 
     if (!*text && !ioctl(a->maps, QUERY, &q)) {
         *start = q.start;
@@ -252,25 +262,18 @@ int attach_mapping(const struct attach *a, uint64_t address, char **text, uint64
         return -1;
     if (!*text)
         *text = attach_file(a, "maps", NULL);
-    for (const char *line = *text; line && *line; line = strchr(line, '\n'), line += line != NULL)
-        if (sscanf(line, "%lx-%lx", start, end) == 2 && address >= *start && address < *end)
-            return 0;
-    return -1;
+    return find_mapping(*text, address, start, end, protection);
 }
 
-/* Whether the mapping of this range, as in "r-xp", has the protection. */
+/* Whether this range is in one mapping, which has the protection. */
 static int is_mapped_as(const struct attach *a, uint64_t address, size_t size, char protection)
 {
-    char *maps = attach_file(a, "maps", NULL), of_it[8] = "";
+    char *maps = attach_file(a, "maps", NULL), has[8];
     uint64_t start, end;
+    int is = !find_mapping(maps, address, &start, &end, has) && address + size <= end && strchr(has, protection);
 
-    for (char *line = maps; line && *line; line = strchr(line, '\n'), line += line != NULL)
-        if (sscanf(line, "%lx-%lx %7s", &start, &end, of_it) == 3 && address >= start && address + size <= end)
-            break;
-        else
-            *of_it = 0;
     free(maps);
-    return strchr(of_it, protection) != NULL;
+    return is;
 }
 
 int attach_is_writable(const struct attach *a, uint64_t address, size_t size)
