@@ -122,7 +122,6 @@ struct mvld_segment rimf_image_extended(const struct mvld_image *, const void *d
 /* This pass has failed: drops all of its edits. */
 void rimf_image_forget_edits(struct mvld_image *, const struct mvld_context *);
 
-
 /* 1: no debugger is attached, as checked a moment ago; 0: check when it matters. */
 void rimf_image_set_untraced(struct mvld_image *, int untraced);
 

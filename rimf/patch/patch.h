@@ -53,8 +53,9 @@
  * any of them with an error is coped with.
  *
  * Fork: the child starts with its parent's patches.  A child made in the middle of another thread's
- * batch may find it applied in part, each site whole; it takes over the lock.  To have only complete batches in children, serialise forks and commits, as multiverse
- * does with its own lock.  No commit between vfork and exec.
+ * batch may find it applied in part, each site whole; it takes over the lock.  To have only complete
+ * batches in children, serialise forks and commits, as multiverse does with its own lock.  No commit
+ * between vfork and exec.
  */
 #ifndef RIMF_PATCH_H
 #define RIMF_PATCH_H

@@ -165,8 +165,8 @@ pid_t attach_stands_in(const struct attach *, const struct attach_range *, size_
 
 /* ---- call.c */
 #define ATTACH_ROOM (4u << 20) /* bytes for arguments and answers; untouched memory costs nothing */
-/* Stops a thread that waits, again after attach_give_back().  0, or -1. */
 size_t attach_frame_size(const struct attach *); /* of what is written below the stack pointer, and its red zone */
+/* Stops a thread that waits; also once more, after attach_give_back().  0, or -1. */
 int attach_begin(struct attach *, unsigned milliseconds);
 /* Lets the thread go on, and keeps our memory.  0, or -1. */
 int attach_give_back(struct attach *);

@@ -6,8 +6,9 @@
  * host loader and mvld make none of them; their calls (mmap, openat, a futex that is no condition
  * variable) are not in the list.
  *
- * A call with a time-out that was interrupted before goes on as restart_syscall(2), and neither its registers nor
- * /proc say which call that was.  The kernel's function in which the thread waits does: for a sleep it is mostly the one that all calls enter by.
+ * A call with a time-out that was interrupted before goes on as restart_syscall(2).  Neither its registers nor /proc
+ * say which call that was; the kernel's function in which the thread waits does.  For a sleep, /proc mostly names the
+ * function by which all calls enter the kernel.
  */
 #include "tools/attach/attach.h"
 
@@ -55,7 +56,7 @@ int attach_is_rest(const struct attach *a, uint64_t number, const uint64_t *argu
     }
 }
 
-/* As told by its first argument, a clock or a pointer, where two have one function. */
+/* The call that is restarted.  Where two calls wait in one function, the first argument decides: a clock or a pointer. */
 static uint64_t restarted(const struct attach *a, pid_t thread, uint64_t first)
 {
     char *function = attach_thread_file(a, thread, "wchan");

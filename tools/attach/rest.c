@@ -179,7 +179,8 @@ static int is_at(const struct attach *a, enum attach_place place, const struct u
            (attach_is_rest(a, a->stopped->number, arguments, waits) && !attach_is_in_handler(a, r));
 }
 
-/* The system call that the thread is in, which was seen before if it is still the same stay there. */
+/* The system call that the thread is in.  That of a restarted one was read before the stop, and holds if the thread has
+ * not moved since. */
 static uint64_t call_number(const struct attach_stopped *s)
 {
     const struct user_regs_struct *r = &s->registers;
