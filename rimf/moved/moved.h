@@ -172,16 +172,10 @@ uintptr_t moved_pages_end(const struct moved_code *, uintptr_t start, uintptr_t 
 /* Called once they are executable: the kernel joins small pages, if wanted. */
 void moved_pages_join(struct mvld_image *, uintptr_t start, uintptr_t end);
 /* Called when code of a snapshot is mapped here, in small pages, from `offset` of its file on: makes pages as
- * wanted.  0, or negative errno: the mapping may be lost. */
-long moved_pages_of_file(struct mvld_image *, uintptr_t start, uintptr_t end, uint64_t offset);
+ * wanted, as far as it can. */
+void moved_pages_of_file(struct mvld_image *, uintptr_t start, uintptr_t end, uint64_t offset);
 /* The offset in a file, from `least` on, at which the code of the region can have huge pages. */
 uint64_t moved_pages_offset(const struct moved_code *, uint64_t least);
-/* Frees memory in which no thread runs any more. */
-void moved_pages_give_back(struct mvld_image *, uintptr_t start, uintptr_t end);
-/* Prepares a change of the page with this address.  0, or negative errno. */
-int moved_pages_soften(struct mvld_image *, uintptr_t address);
-/* The first address behind `address` where a page of the pool begins; else `end`. */
-uintptr_t moved_pages_next(const struct moved_code *, uintptr_t address, uintptr_t end);
 /* moved/entries.c: lists the jumps at the start of originals.  0, or negative errno. */
 int move_entries(struct moving *, struct changes *, struct rimf_moved_report *);
 /* From here on holders of original addresses of planned code are recorded; */
