@@ -11,6 +11,7 @@
 
 #include "mvld/pass.h"
 #include "rimf/analysis/analysis.h"
+#include "rimf/elf/frames.h"
 #include "rimf/image/private.h"
 #include "rimf/x86/decode.h"
 
@@ -33,8 +34,7 @@ struct mvld_instruction *code_instruction_at(const struct code_instructions *, u
 /* ---- code/frame.c: how a function is unwound --------------------------------------------------- */
 
 struct code_frame {
-    const uint8_t *initial, *initial_end; /* instructions of the CIE */
-    const uint8_t *program, *program_end; /* and of the FDE */
+    struct reader initial, program; /* instructions of the CIE, and of the FDE */
     int has_pads; /* it has landing pads */
 };
 

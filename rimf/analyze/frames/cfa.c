@@ -6,7 +6,6 @@
  * Exceptions are DW_CFA_set_loc, which has an address, and expressions that have one (DW_OP_addr) or start
  * from RIP.  Anything unknown may be an exception, too.
  */
-#include "rimf/analyze/frames/reader.h"
 #include "rimf/analyze/frames/frames.h"
 
 #define UNKNOWN "?"
