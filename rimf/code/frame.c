@@ -21,19 +21,6 @@ static struct reader reader_at(const struct rimf_object *object, uintptr_t at)
     return (struct reader){(const uint8_t *)at, (const uint8_t *)at + room, at, !room};
 }
 
-/* Length of an encoded pointer, or 0: another form. */
-static size_t encoded_size(uint8_t encoding)
-{
-    switch (encoding & 0x0f) {
-    case 0x0:
-    case 0x4:
-    case 0xc: return 8;
-    case 0x3:
-    case 0xb: return 4;
-    }
-    return 0;
-}
-
 /* Whether it is as compilers write it for functions. */
 static int is_usual(const struct cie *cie)
 {
@@ -44,7 +31,7 @@ static int is_usual(const struct cie *cie)
 int code_frame_of(const struct rimf_object *object, const struct analysis *s, const struct analysis_unit *unit,
                   struct code_frame *frame)
 {
-    size_t i = analysis_frame_from(s, unit->start), pads;
+    size_t i = analysis_frame_from(s, unit->start);
     uintptr_t at = i < s->n_frames && s->frames[i].start == unit->start ? object->view.bias + s->frames[i].fde : 0;
     uint64_t back, none, own;
     struct reader fde = take_record(reader_at(object, at), &back), content;
@@ -62,8 +49,7 @@ int code_frame_of(const struct rimf_object *object, const struct analysis *s, co
     frame->initial = cie.program;
     frame->program = fde;
     frame->program.at += own;
-    pads = encoded_size(cie.table_how);
-    frame->has_pads = pads && pads <= own && take(&fde, pads) != 0;
+    frame->has_pads = own && cie.table_how != ENCODING_OMIT && take_encoded(&fde, cie.table_how & 0x0f, 0) != 0;
     return 0;
 }
 

@@ -10,6 +10,7 @@
 #include "rimf/realise/realise.h"
 
 #include "rimf/base/base.h"
+#include "rimf/elf/frames.h"
 #include "rimf/image/private.h"
 #include "rimf/moved/moved.h"
 #include "rimf/moved/symfile.h"
@@ -25,48 +26,12 @@ struct added_code {
     struct rimf_described functions[]; /* names and frames follow them */
 };
 
-/* ---- instructions of frames -------------------------------------------------------------- */
-
-/* The number of variable-length operands of an instruction, and bytes before them; or -1: code without data
- * of its own does not need it. */
-static int operands(uint8_t instruction, size_t *bytes)
-{
-    static const struct { uint8_t instruction, numbers, bytes; } known[] = {
-        {0x00, 0, 0}, {0x02, 0, 1}, {0x03, 0, 2}, {0x04, 0, 4}, /* nop; advance_loc1, 2, 4 */
-        {0x07, 1, 0}, {0x08, 1, 0}, {0x0a, 0, 0}, {0x0b, 0, 0}, /* undefined, same_value; remember_, restore_state */
-        {0x0c, 2, 0}, {0x0d, 1, 0}, {0x0e, 1, 0},               /* def_cfa, def_cfa_register, def_cfa_offset */
-    };
-
-    *bytes = 0;
-    if (instruction >> 6)
-        return instruction >> 6 == 2; /* advance_loc, offset, restore */
-    for (size_t i = 0; i < RIMF_COUNT(known); i++)
-        if (known[i].instruction == instruction) {
-            *bytes = known[i].bytes;
-            return known[i].numbers;
-        }
-    return -1;
-}
-
 /* An unwinder that does not know an instruction may end the program. */
 static int are_instructions(const uint8_t *at, size_t size)
 {
-    const uint8_t *end = at + size;
+    struct reader r = {.at = at, .end = at + size};
 
-    while (at < end) {
-        size_t bytes;
-        int numbers = operands(*at++, &bytes);
-
-        if (numbers < 0 || bytes > (size_t)(end - at))
-            return 0;
-        for (at += bytes; numbers; numbers--) {
-            while (at < end && *at & 0x80)
-                at++;
-            if (at++ >= end)
-                return 0;
-        }
-    }
-    return 1;
+    return cfa_can_move(&r);
 }
 
 /* ---- declaring ------------------------------------------------------------------------------ */

@@ -59,7 +59,4 @@ struct frame_list {
 int frame_list_read(struct object *, uint64_t start, uint64_t last, struct frame_list *);
 const struct record *frame_list_at(const struct frame_list *, uint32_t address);
 
-/* cfa.c: returns 1 if the reader's call frame program is valid for moved code. */
-int cfa_can_move(struct reader *);
-
 #endif
