@@ -97,7 +97,6 @@ struct analyser {
     struct vector names;       /* char: their strings */
     struct code *code;
     size_t n_code;
-    uint64_t n_instructions;
     int based; /* some code computes with its own address, and so perhaps others' addresses */
 };
 

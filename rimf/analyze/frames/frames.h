@@ -57,6 +57,6 @@ struct frame_list {
 /* Reads from the record at `start` to the end mark behind `last`, if there is a list.  Personalities that
  * are named directly become pointers of the object.  0, or -1 with the object's error set: no memory. */
 int frame_list_read(struct object *, uint64_t start, uint64_t last, struct frame_list *);
-const struct record *frame_list_at(const struct frame_list *, uint32_t address);
+const struct record *frame_list_at(const struct frame_list *, uint64_t address);
 
 #endif

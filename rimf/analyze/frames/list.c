@@ -42,17 +42,12 @@ static void take_cie(struct object *o, struct reader r, struct record *record)
     record->odd = !record->distances || cie.signal || !cie.whole || !cfa_can_move(&cie.program);
 }
 
-static struct record *record_at(const struct frame_list *list, uint64_t address)
+const struct record *frame_list_at(const struct frame_list *list, uint64_t address)
 {
-    struct record *records = list->records.at;
+    const struct record *records = list->records.at;
     size_t first = RIMF_BISECT(i, list->records.n, records[i].address < address);
 
     return first < list->records.n && records[first].address == address ? &records[first] : NULL;
-}
-
-const struct record *frame_list_at(const struct frame_list *list, uint32_t address)
-{
-    return record_at(list, address);
 }
 
 static void read_fde(struct reader *r, const struct record *cie, struct record *record)
@@ -94,7 +89,7 @@ static int64_t add_record(struct object *o, uint64_t address, struct frame_list 
     if (record.is_cie)
         take_cie(o, r, &record);
     else
-        read_fde(&r, record_at(list, address + 4 - id), &record);
+        read_fde(&r, frame_list_at(list, address + 4 - id), &record);
     vector_add(&list->records, &record, sizeof record);
     return (int64_t)length + 4;
 }
