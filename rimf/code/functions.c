@@ -42,13 +42,8 @@ static int note_name(void *cookie, const struct mvld_symbol *symbol)
 
     if (!symbol->address || symbol->address < names->start || symbol->address >= names->end)
         return 0;
-    if (names->n == names->room) {
-        struct named *more = rimf_heap_grow(&names->image->heap, names->list, &names->room, sizeof *more, 256);
-
-        if (!more)
-            return -ENOMEM;
-        names->list = more;
-    }
+    if (!RIMF_ONE_MORE(&names->image->heap, names->list, names->n, names->room, 256))
+        return -ENOMEM;
     names->list[names->n++] = (struct named){symbol->address, symbol->name,
                                              symbol->type == STT_FUNC || symbol->type == STT_GNU_IFUNC};
     return 0;

@@ -42,20 +42,15 @@ static const char *held(const struct mvld_function *f, uint32_t flags)
 static int add(const struct mvld_context *ctx, struct rimf_object *object, const struct mvld_function *f)
 {
     struct rimf_removals *all = &ctx->image->removals;
-    struct rimf_removal *list = all->list;
-    int error = 0;
+    int error = -ENOMEM;
 
-    if (all->n == all->room)
-        list = rimf_heap_grow(&ctx->image->heap, list, &all->room, sizeof *list, 256);
-    if (list) {
-        all->list = list;
+    if (RIMF_ONE_MORE(&ctx->image->heap, all->list, all->n, all->room, 256))
         error = rimf_address_set_add(&all->entries, &ctx->image->heap, f->entry);
-    }
-    if (!list || error == -ENOMEM)
+    if (error == -ENOMEM)
         return refuse(ctx, &object->public, f->entry, ENOMEM, "out of memory");
     if (error)
         return refuse(ctx, &object->public, f->entry, EEXIST, "it is already");
-    list[all->n++] = (struct rimf_removal){ctx, object, f->entry, f->end - f->entry, 0};
+    all->list[all->n++] = (struct rimf_removal){ctx, object, f->entry, f->end - f->entry, 0};
     return 0;
 }
 

@@ -251,17 +251,6 @@ static int find_reference(const struct asked *a, struct rimf_retarget *out)
 
 /* ---- declaring ------------------------------------------------------------------------------- */
 
-static int grow(struct mvld_image *image)
-{
-    struct rimf_retargets *all = &image->retargets;
-    struct rimf_retarget *list = rimf_heap_grow(&image->heap, all->list, &all->room, sizeof *list, 64);
-
-    if (!list)
-        return -ENOMEM;
-    all->list = list;
-    return 0;
-}
-
 /* Records the last element of the list. */
 static int note(struct mvld_image *image)
 {
@@ -286,7 +275,7 @@ static int add(const struct asked *a, const struct rimf_retarget *made)
         return refuse(a, E2BIG, "the pass leads too many references elsewhere");
     if (before && before->ctx == a->ctx)
         return refuse(a, EEXIST, "the pass has led it elsewhere already");
-    if (all->n == all->room && grow(a->image))
+    if (!RIMF_ONE_MORE(&a->image->heap, all->list, all->n, all->room, 64))
         return refuse(a, ENOMEM, "out of memory");
     all->list[all->n++] = *made;
     if (!note(a->image))
