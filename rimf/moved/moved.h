@@ -19,7 +19,7 @@
  * of addresses, before any code of the program has run:
  *
  *     relocated words of all objects                      moved/slots.c
- *     lea in movable code, moved and original             moved/code.c, moved/operands.c
+ *     lea in movable code, moved and original             moved/code.c, moved/entries.c
  *     the answers of dlsym and dladdr                     loader/caller/hooks.c
  *     code that stays, or is not understood               nobody can change: what it takes the
  *                                                         address of keeps it (analysis/analysis.h, FIXED_CODE)
@@ -183,7 +183,7 @@ void move_entries_begin(struct mvld_image *);
 /* and this records that a word or an operand has this address. */
 void move_entries_held(struct mvld_image *, struct rimf_object *, uintptr_t original);
 
-/* moved/operands.c: lists changes of operands of originals to moved code.  0, or negative errno: one is too far. */
+/* Lists changes of operands of originals to moved code.  0, or negative errno: one is too far. */
 int move_operands(struct moving *, struct changes *);
 
 /* moved/slots.c: relocated words.  `table` is that of the image. */
@@ -213,7 +213,7 @@ long moved_slots_copied(const struct mvld_image *, const struct rimf_table *tabl
 struct moved_writing *moved_slots_prepare(struct mvld_image *, const struct rimf_table *table);
 size_t moved_slots_write(struct moved_writing *, const struct rimf_table *table);
 
-/* moved/relro.c: makes RELRO of one object writable; 0, or negative errno. */
+/* Makes RELRO of one object writable; 0, or negative errno. */
 int moved_relro_open_one(const struct mvld_image *, struct rimf_object *);
 /* Returns 1 if the host loader has already protected it. */
 int moved_relro_is_relocated(struct mvld_image *, const struct rimf_object *);
