@@ -106,12 +106,34 @@ const char *code_place_read(struct code_splice *splice, const struct code_place 
     return why ? why : read_unwind(splice, p);
 }
 
+const char *code_place_read_again(struct mvld_image *image, struct code_splice *splice)
+{
+    enum code_splice_way way = splice->way;
+    struct code_place p;
+    const char *why;
+
+    p.unit = code_unit_at(image, splice->object, splice->place, &p.s, &why);
+    if (!p.unit)
+        return why;
+    p.start = splice->object->view.bias + p.unit->start;
+    p.offset = (uint32_t)(splice->place - p.start);
+    p.code = (const uint8_t *)splice->place;
+    if (!decode(p.code, p.unit->size - p.offset, &p.i))
+        return "it was changed meanwhile";
+    why = code_place_read(splice, &p); /* a call through a slot may be direct by now, and a jump shorter */
+    if (why || (way == SPLICE_MOVED) != (splice->way == SPLICE_MOVED))
+        return why ? why : "it was changed meanwhile";
+    memcpy(splice->old, p.code, splice->length);
+    return NULL;
+}
+
 /* ---- finding it ------------------------------------------------------------------------------------------ */
 
 /* Only whole instructions were replaced since the code was compared with its analysis. */
 static const char *unsure(struct mvld_image *image, const struct rimf_object *object, const struct code_place *p)
 {
     return !object->code.known ? "it is not certain that its code is that of its file"
+           : rimf_is_removed(image, p->start) ? "a pass removes its function"
            : rimf_is_kept_original(image, p->start) ? "mvld stands in front of its function"
                                                     : NULL;
 }

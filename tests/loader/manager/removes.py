@@ -115,7 +115,9 @@ def altered(world):
     needed goes; or a pass that moves code does not start behind one that removed some."""
     counts = "exported = yes\n[count-instructions]\nfunction = libbloat.so:used\n"
     made = "exported = yes\n" + KEEP + "[remove]\nname = none\nfirst = yes\n"
-    for passes, options, gone in (("count-instructions, debloat", counts, 0), ("concat, remove, debloat", made, 0),
+    for passes, options, gone in (("debloat", counts, 3), ("count-instructions, debloat", counts, 3),
+                                  ("count-instructions, remove, debloat", counts + "[remove]\nname = none\nfirst = yes\n", 0),
+                                  ("concat, remove, debloat", made, 0),
                                   ("debloat, remove, concat", made, 2), ("direct-calls, remove, debloat", made, 2)):
         done, log = world.run(passes=passes, options=options)
         check(done.returncode == 0 and done.stdout == "8 10 9\n", f"{passes}: {done}\n{log}")
