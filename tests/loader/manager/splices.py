@@ -91,6 +91,30 @@ def counts(world):
         check(found == truth and said == plain, f"from a snapshot: {found}, not {truth}; {said}{log}")
 
 
+def meets(world):
+    """A pass does not lead references elsewhere that are in instructions with code in front of them, or whose code does
+    not run."""
+    support.take(world.folder, "loader/manager/tables", "main=references", "libcalled.so", "edit.so")
+    program = world.folder / "references"
+    support.analyze(world.folder, program, world.folder / "libcalled.so")
+    plain = {"call": "1", "lea": "1", "word": "1", "relro": "1", "slot": "2", "choose": "201"}
+    for passes in "splice, edit", "edit, splice", "splice, direct-calls, edit", "edit, splice, direct-calls":
+        for kinds in "call", "lea", "word":
+            out, log = world.run(command=[program], match="*", passes=passes,
+                                 more=f"[splice]\nlibrary = references\n[edit]\nkinds = {kinds}\nfrom = first\nto = second\n")
+            changed = {kinds: "200", **({"relro": "200"} if kinds == "word" else {})}
+            check(dict(re.findall(r"(\w+) (-?\d+)", out)) == {**plain, **changed}, f"{passes}, {kinds}: {out}{log}")
+            check(int(re.search(r"code runs in front of (\d+) ", log)[1]) > 30, log)
+
+
+def far(world):
+    """Code in front of one instruction that is too far away from where such code goes takes the pass's other code away."""
+    plain, _ = world.run(passes="", MVLD="off")
+    out, log = world.run(passes="splice", app="placement = as-is\n", more="[splice]\nlibrary =\n")
+    check(out == plain and re.search(r"splice: .*/main: no code is spliced in at \w+: the trampoline is out of reach", log) and
+          int(re.search(r"code runs in front of (\d+) ", log)[1]) > 30, f"{out}{log}")
+
+
 def behind(world):
     """Behind concat the function has moved: nothing is counted, the log says why, and the program does what it does
     plainly."""
