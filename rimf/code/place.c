@@ -133,9 +133,17 @@ const char *code_place_read_again(struct mvld_image *image, struct code_splice *
 static const char *unsure(struct mvld_image *image, const struct rimf_object *object, const struct code_place *p)
 {
     return !object->code.known ? "it is not certain that its code is that of its file"
-           : rimf_is_removed(image, p->start) ? "a pass removes its function"
            : rimf_is_kept_original(image, p->start) ? "mvld stands in front of its function"
                                                     : NULL;
+}
+
+static int refuse_moved(const struct mvld_context *ctx, const struct rimf_object *object, uintptr_t address)
+{
+    const struct mvld_context *mover = ctx->image->moved->list[object->moved - 1].mover;
+    char why[128];
+
+    rimf_format(why, sizeof why, "the pass '%s' moves its code", mover ? mover->pass : "");
+    return code_refuse(ctx, object, address, ENODATA, mover ? why : "its code was moved before");
 }
 
 /* Finds the instruction, behind an endbr64. */
@@ -147,6 +155,8 @@ int code_place_find(const struct mvld_context *ctx, struct rimf_object *object, 
     const char *why;
     int error;
 
+    if (object->moved)
+        return refuse_moved(ctx, object, address);
     p->unit = code_unit_at(ctx->image, object, address, &p->s, &why);
     if (!p->unit)
         return code_refuse(ctx, object, address, ENODATA, why);

@@ -129,6 +129,17 @@ def altered(world):
     check(done.returncode == 0 and done.stdout == "8 10 9\n" and "libbloat.so: 0 of 9 functions go" in log, f"{done}\n{log}")
 
 
+def spliced(world):
+    """A function in which code of another pass runs is removed, or a removed one gets such code; or nobody says which
+    pass has it."""
+    options = "name = unused\n[count-instructions]\nfunction = libbloat.so:unused\n"
+    done, log = world.run("unused", passes="remove, count-instructions", options=options)
+    check(done.returncode == -signal.SIGILL and "code runs in front of" not in log, f"{done}\n{log}")
+    done, log = world.run("unused", passes="count-instructions, remove", options=options)
+    check(done.returncode == 0 and "code of the pass 'count-instructions' runs in it" in log and
+          "code runs in front of" in log, f"{done}\n{log}")
+
+
 def multiverse(world):
     """Variants go that multiverse calls, or functions that it calls again."""
     support.need(support.PLUGIN)
