@@ -132,10 +132,10 @@ def altered(world):
 def spliced(world):
     """A function in which code of another pass runs is removed, or a removed one gets such code; or nobody says which
     pass has it."""
-    options = "name = unused\n[count-instructions]\nfunction = libbloat.so:unused\n"
-    done, log = world.run("unused", passes="remove, count-instructions", options=options)
+    remove, count = "name = unused\n", "function = libbloat.so:unused\n"
+    done, log = world.run("unused", passes="remove, count-instructions", options=f"{remove}[count-instructions]\n{count}")
     check(done.returncode == -signal.SIGILL and "code runs in front of" not in log, f"{done}\n{log}")
-    done, log = world.run("unused", passes="count-instructions, remove", options=options)
+    done, log = world.run("unused", passes="count-instructions, remove", options=f"{count}[remove]\n{remove}")
     check(done.returncode == 0 and "code of the pass 'count-instructions' runs in it" in log and
           "code runs in front of" in log, f"{done}\n{log}")
 
