@@ -82,6 +82,7 @@ struct code_splice {
     uint8_t length;                       /* bytes that are replaced */
     uint8_t old[SPLICE_LONGEST], now[SPLICE_LONGEST], then[SPLICE_LONGEST]; /* then: once all are made */
     int is_made;                          /* some of its code: `now` is there; else `old` */
+    int is_other;                         /* made, but `old` was changed since: it is to be made again */
     uint32_t live;                        /* MVLD_LIVE* */
     struct code_unwind unwind[SPLICE_STEPS + 1]; /* before each instruction, and after the last */
     struct code_spliced *first;
@@ -124,6 +125,8 @@ int rimf_splices_check(struct mvld_image *, const struct mvld_context *);
 void code_splices_note(struct mvld_image *);
 /* Drops this pass's splices that are not made. */
 void rimf_splices_forget(struct mvld_image *, const struct mvld_context *);
+/* The splice at this address, if it is made; or NULL. */
+struct code_splice *code_splice_at(const struct mvld_image *, uintptr_t address);
 /* The first pass whose code runs before instructions there; or NULL. */
 const struct mvld_context *code_spliced_by(const struct mvld_image *, uintptr_t start, size_t size);
 

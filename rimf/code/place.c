@@ -109,6 +109,7 @@ const char *code_place_read(struct code_splice *splice, const struct code_place 
 const char *code_place_read_again(struct mvld_image *image, struct code_splice *splice)
 {
     enum code_splice_way way = splice->way;
+    uint8_t length = splice->length;
     struct code_place p;
     const char *why;
 
@@ -123,7 +124,7 @@ const char *code_place_read_again(struct mvld_image *image, struct code_splice *
     why = code_place_read(splice, &p); /* a call through a slot may be direct by now, and a jump shorter */
     if (why || (way == SPLICE_MOVED) != (splice->way == SPLICE_MOVED))
         return why ? why : "it was changed meanwhile";
-    memcpy(splice->old, p.code, splice->length);
+    memcpy(splice->old, p.code, length > splice->length ? length : splice->length);
     return NULL;
 }
 

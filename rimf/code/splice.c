@@ -12,9 +12,10 @@
  * code/place.c decides which instructions are possible.  Calls stay in place, because of their return
  * addresses.
  *
- * A pass declares; realise/splices.c makes, behind everything else that passes want, so that the trampoline has the
- * targets that they want.  Each place has one trampoline, which runs the code of all passes.  A later dlopen's pass
- * makes a new one; the old one is not freed, since a thread may be in it.
+ * Splices are declared here, and made by realise/splices.c after everything else that passes want: the trampoline
+ * runs the instruction with the target that they want.  Each place has one trampoline, which runs the code of all
+ * passes.  If code is added for a place at a later dlopen, a new trampoline is made; the old one is not freed, since
+ * a thread may be in it.
  */
 #include "rimf/code/code.h"
 
@@ -111,7 +112,7 @@ int rimf_splices_check(struct mvld_image *image, const struct mvld_context *ctx)
 }
 
 /* Its object may be closed, and another one mapped there. */
-static int is_stale(struct mvld_image *image, const struct code_splice *splice)
+static int is_stale(const struct mvld_image *image, const struct code_splice *splice)
 {
     return splice->is_made && (!rimf_object_find(image, splice->place) ||
                                memcmp((const void *)splice->place, splice->now, splice->length));
@@ -120,19 +121,31 @@ static int is_stale(struct mvld_image *image, const struct code_splice *splice)
 /* The splice that replaces one of these bytes. */
 static struct code_splice *find_splice(struct mvld_image *image, uintptr_t address, size_t length)
 {
+    struct code_splice *found = NULL;
     int stale = 0;
 
     for (struct code_splice *splice = image->splices; splice; splice = splice->next) {
         if (splice->place >= address + length || address >= splice->place + splice->length)
             continue;
-        if (!is_stale(image, splice))
-            return splice;
+        if (!is_stale(image, splice)) {
+            found = splice;
+            continue;
+        }
         drop_codes(image, splice, NULL);
         stale = 1;
     }
     if (stale)
         prune(image);
-    return NULL;
+    return found;
+}
+
+struct code_splice *code_splice_at(const struct mvld_image *image, uintptr_t address)
+{
+    struct code_splice *splice = image->splices;
+
+    while (splice && (splice->place != address || !splice->is_made))
+        splice = splice->next;
+    return splice && !is_stale(image, splice) ? splice : NULL;
 }
 
 const struct mvld_context *code_spliced_by(const struct mvld_image *image, uintptr_t start, size_t size)

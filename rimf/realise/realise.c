@@ -316,7 +316,7 @@ void rimf_image_emit_before(struct mvld_image *image, int splices)
     int moves = image->moved && image->moved->mover && image->moved->mover != image->unfinished;
     int removes = image->removals.n && image->removals.list[0].ctx != image->unfinished;
 
-    splices = splices && rimf_splices_wait(image);
+    splices = splices && image->splices;
     if (image->stage != RIMF_STAGE_RUN || !(references || calls || moves || removes || splices) || !is_runner(image))
         return;
     image->stage = RIMF_STAGE_NONE;

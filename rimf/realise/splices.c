@@ -23,7 +23,7 @@ static const struct mvld_context *owner_of(const struct mvld_image *image, const
 
     while (s && (s->is_made || !code_spliced_counts(image, s)))
         s = s->next;
-    return s ? s->ctx : NULL;
+    return s ? s->ctx : splice->is_other ? splice->first->ctx : NULL;
 }
 
 /* The next one that is to be made, from this one on; or NULL. */
@@ -165,6 +165,7 @@ static void note_made(struct mvld_image *image)
         splice->object->code.patched = (splice->object->code.patched & ~OBJECT_TO_SPLICE) | OBJECT_SPLICED;
         splice->object->code.patched_by = splice->first->ctx;
         splice->is_made = 1;
+        splice->is_other = 0;
         memcpy(splice->now, splice->then, sizeof splice->now);
     }
     code_splices_note(image);
