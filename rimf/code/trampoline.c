@@ -17,6 +17,9 @@
  * At a call's trampoline the return address is on the stack already; it ends in a jump to the call's target,
  * which returns to the program.  Any other trampoline begins with the frame of the instruction, from its
  * function's unwind table, and follows the changes of each displaced instruction.
+ *
+ * The target of a call or of a jump may be within reach of the instruction, but not of the trampoline.  Then
+ * `notrack jmp *0(%rip)` jumps to it, followed by its address.
  */
 #include "rimf/code/code.h"
 
@@ -160,9 +163,6 @@ static void put_calls(struct making *m, const struct mvld_image *image, const st
     describe(m, unwind);
 }
 
-/* A target that passes want may be out of reach from here alone.
- *
- *     3e ff 25 0    notrack jmp *0(%rip)     the target follows */
 static void put_jump(struct making *m, uintptr_t to, uintptr_t target)
 {
     uint8_t jump[DISPLACE_JUMP];
@@ -171,7 +171,7 @@ static void put_jump(struct making *m, uintptr_t to, uintptr_t target)
         put(m, jump, sizeof jump);
         return;
     }
-    PUT(m, 0x3e, 0xff, 0x25, 0, 0, 0, 0);
+    PUT(m, 0x3e, 0xff, 0x25, 0, 0, 0, 0); /* notrack jmp *0(%rip) */
     put(m, &target, sizeof target);
 }
 
@@ -203,7 +203,6 @@ static void put_call(struct making *m, const struct code_splice *splice, uintptr
     }
 }
 
-/* jmp target, without prefixes: what may be made of a jump through a slot. */
 static int is_jump(const struct code_splice *splice)
 {
     return splice->length == DISPLACE_JUMP && splice->old[0] == 0xe9;

@@ -180,6 +180,10 @@ def libc(world):
                   f"{command} {first}: {done.returncode} {done.stderr[-500:]}\n{log[-3000:]}")
             made += int(found[1])
     print(made, "places of libc")
+    done = subprocess.run([LOADER, *commands[0]], capture_output=True, timeout=100, env=world.environment(
+        "splice", match="*", more="[splice]\nlibrary = libc.so.6\n"))
+    log = support.take_log(world.folder)
+    check(done.returncode == 0 and "splice: one more: -7" in log and "code runs in front of 4096 " in log, log[-3000:])
 
 
 if __name__ == "__main__":
