@@ -8,7 +8,7 @@
  *     calls in place     else: of what did not move
  *     words              that are wanted elsewhere
  *     functions go       that are removed (code/remove.c), wherever they are by then
- *     splices            in front of what all this made (realise/splices.c)
+ *     splices            of the instructions that all this made (realise/splices.c)
  *     sections           are protected (image/sections.c)
  */
 #include "rimf/realise/realise.h"
@@ -272,7 +272,7 @@ static void emit_moves(struct mvld_image *image, int *failed)
     fail(image, mover, error);
 }
 
-static int emit(struct mvld_image *image, int splices)
+int rimf_image_emit(struct mvld_image *image, int splices)
 {
     size_t made = image->moved ? image->moved->n : 0;
     int failed = 0, error = 0;
@@ -298,11 +298,6 @@ static int emit(struct mvld_image *image, int splices)
     return failed;
 }
 
-int rimf_image_emit(struct mvld_image *image)
-{
-    return emit(image, 1);
-}
-
 /* Whether this thread runs the pass; another one may call moved_find. */
 static int is_runner(const struct mvld_image *image)
 {
@@ -320,7 +315,7 @@ void rimf_image_emit_before(struct mvld_image *image, int splices)
     if (image->stage != RIMF_STAGE_RUN || !(references || calls || moves || removes || splices) || !is_runner(image))
         return;
     image->stage = RIMF_STAGE_NONE;
-    emit(image, splices);
+    rimf_image_emit(image, splices);
     image->stage = RIMF_STAGE_RUN;
 }
 
