@@ -36,7 +36,7 @@ static int region_open(const struct mvld_context *ctx, enum mvld_pages pages, ui
 static int instruction_each(struct mvld_image *image, const struct mvld_function *function,
                             int (*visit)(void *cookie, const struct mvld_instruction *), void *cookie, const char **why)
 {
-    if (image) /* they run in trampolines, as they are */
+    if (image) /* splices change no instruction: it runs in the trampoline */
         rimf_image_emit_before(image, 0);
     return rimf_instruction_each(image, function, visit, cookie, why);
 }

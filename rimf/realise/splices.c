@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/realise/splices.c: makes splices that passes want (code/splice.c): behind everything else, from the bytes that
- * this has made, all of a pass or none.
+ * rimf/realise/splices.c: makes the splices that passes declared (code/splice.c), all of a pass or none.  All other
+ * edits are made by then, so a trampoline runs the instruction that is in memory now.
  *
- * Trampolines of all passes are one piece of code, as a pass adds it (realise/added.c).
+ * The trampolines of all passes are one section of code, as if the first of these passes had added it
+ * (realise/added.c).
  */
 #include "rimf/realise/realise.h"
 
@@ -206,8 +207,9 @@ const struct mvld_context *rimf_splices_emit(struct mvld_image *image, int *erro
     *error = read_all(image, &ctx, &n);
     *error = *error ? *error : make_all(image, &ctx, n);
     *error = *error ? *error : commit_all(image, &ctx);
-    if (*error)
-        return ctx;
-    note_made(image);
-    return NULL;
+    if (!*error)
+        note_made(image);
+    for (struct code_splice *splice = image->splices; splice && *error; splice = splice->next)
+        splice->is_other = 0; /* its former trampoline stays */
+    return *error ? ctx : NULL;
 }

@@ -114,10 +114,10 @@ struct mvld_new_function {
  * The pass brings libconcat.so.1 (`library`), as for code_add.  Unwinders see the program's own frames
  * only.
  *
- * Declared: made after the last pass, all of one pass or none.  Until then all passes see the instruction as it is.
- * If they change its target, `code` runs before the changed instruction.  A later pass neither moves an object with
- * splices, nor removes a function with splices.  For the thread that loads, inside run of the start; of a dlopen only if there was a splice at
- * the start.
+ * Declared: made after the last pass, all of one pass or none.  Until then every pass sees the instruction as it is.
+ * If a pass changes its target, `code` runs before the changed instruction.  A later pass neither moves an object
+ * with splices nor removes a function with splices.  For the thread that loads, inside run of the start; of a
+ * dlopen only if there was a splice at the start.
  *
  * Possible for instructions of five bytes or more, and calls, of decoded functions, and for the entry of
  * functions.  Returns 0, or an error with a sentence that names object and place: -EPERM: another stage;
