@@ -366,8 +366,8 @@ struct mvld_api {
      * such kind or object; -ENOTSUP: a kind that cannot be changed by itself, moved code, an object that must
      * not be changed, or a snapshot that cannot hold it; -ENODATA: no analysis; -ENOENT: not proven; -ESTALE:
      * it has another target now; -EBUSY: it may have been read, or calls are audited; -EFAULT: the target is no
-     * such code; -ERANGE: the target is out of reach; -EEXIST: declared twice; -E2BIG: more than
-     * MVLD_RETARGETS_MAX; -ENOMEM. */
+     * such code; -ERANGE: the target is out of reach; -EEXIST: declared twice, or a pass removes the function;
+     * -E2BIG: more than MVLD_RETARGETS_MAX; -ENOMEM. */
     int (*reference_retarget)(const struct mvld_context *, const struct mvld_reference *,
                               uintptr_t target);
 

@@ -140,6 +140,13 @@ def spliced(world):
           "code runs in front of" in log, f"{done}\n{log}")
 
 
+def detours(world):
+    """A reference in a function that an earlier pass removes takes all others of the pass with it."""
+    done, log = world.run("unused", passes="remove, lead", options="name = unused\n[lead]\nname = none\ndetour = yes\nsplice = yes\n")
+    check(done.returncode == -signal.SIGILL and "the pass 'remove' removes its function" in log, f"{done}\n{log}")
+    check(re.search(r"lead: \d+ references lead elsewhere", log) and "pass 'lead' failed" not in log, f"{done}\n{log}")
+
+
 def multiverse(world):
     """Variants go that multiverse calls, or functions that it calls again."""
     support.need(support.PLUGIN)
