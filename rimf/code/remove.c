@@ -60,6 +60,7 @@ int rimf_code_remove(const struct mvld_context *ctx, const struct mvld_function 
     const struct mvld_object *public = image && function ? rimf_object_find(image, function->entry) : NULL;
     struct rimf_object *object = (struct rimf_object *)rimf_object_of(public);
     int error = rimf_only_in(image, RIMF_STAGE_RUN, ctx ? ctx->pass : "");
+    const struct mvld_context *by;
     struct mvld_function f;
     const char *why;
 
@@ -72,6 +73,10 @@ int rimf_code_remove(const struct mvld_context *ctx, const struct mvld_function 
         return refuse(ctx, public, f.entry, ENODATA, f.why);
     if (public->why || rimf_depends(image, public, 0))
         return refuse(ctx, public, f.entry, ENOTSUP, public->why ? public->why : "its object lies elsewhere each time");
+    by = code_spliced_by(image, f.entry, f.end - f.entry);
+    if (by)
+        return rimf_fail(image, EEXIST, "%s: %s: the function at %lx is not removed: code of the pass '%s' runs in it",
+                         ctx->pass, public->name, (unsigned long)(f.entry - public->bias), by->pass);
     if (!image->removals.n && rimf_image_is_traced(image))
         return refuse(ctx, public, f.entry, EBUSY, "a debugger may have breakpoints in the code");
     why = !rimf_object_unentered(image, object) ? "code of its object has run" : held(&f, flags);

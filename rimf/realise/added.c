@@ -94,22 +94,17 @@ static long take_pages(struct mvld_image *image, size_t size, const char **why)
     return error;
 }
 
-void *rimf_code_add(const struct mvld_context *ctx, size_t size, const struct mvld_new_function *functions, size_t n,
-                    uint32_t names)
+void *rimf_code_place(const struct mvld_context *ctx, size_t size, const struct mvld_new_function *functions, size_t n,
+                      uint32_t names)
 {
-    struct mvld_image *image = rimf_context_image(ctx);
+    struct mvld_image *image = ctx->image;
     struct added_code *added, **end;
     size_t i = 0, bytes = 0;
-    const char *why;
+    const char *why = wrong(functions, n, size, &i, &bytes);
     long at;
 
-    if (rimf_only_in(image, RIMF_STAGE_RUN, ctx ? ctx->pass : "") || !rimf_section_may_add(ctx, MVLD_SECTION_CODE, size))
-        return NULL;
-    why = wrong(functions, n, size, &i, &bytes);
     if (why)
         return rimf_fail(image, EINVAL, "%s: function %zu of new code: %s", ctx->pass, i, why), NULL;
-    if (image->moved && image->moved->n_planned > image->moved->n)
-        rimf_image_emit_before(image); /* code that is about to move is placed first */
     at = take_pages(image, rimf_page_up(size), &why);
     if (sys_failed(at))
         return rimf_fail(image, (int)-at, "%s: no code is added: %s", ctx->pass, why), NULL;
@@ -125,6 +120,19 @@ void *rimf_code_add(const struct mvld_context *ctx, size_t size, const struct mv
         ;
     *end = added;
     return (void *)at;
+}
+
+void *rimf_code_add(const struct mvld_context *ctx, size_t size, const struct mvld_new_function *functions, size_t n,
+                    uint32_t names)
+{
+    struct mvld_image *image = rimf_context_image(ctx);
+
+    if (rimf_only_in(image, RIMF_STAGE_RUN, ctx ? ctx->pass : "") || !rimf_section_may_add(ctx, MVLD_SECTION_CODE, size))
+        return NULL;
+    /* Code of earlier passes is placed first, because unwinders learn of code in the order of its addresses. */
+    if ((image->moved && image->moved->n_planned > image->moved->n) || rimf_splices_wait(image))
+        rimf_image_emit_before(image, 1);
+    return rimf_code_place(ctx, size, functions, n, names);
 }
 
 /* ---- realising ---------------------------------------------------------------------------------- */
