@@ -146,12 +146,8 @@ void place_plan(struct loader *l)
     /* `near` costs randomness (SECURITY.md); with raised rights only root may choose it. */
     if (!wanted && l->block->secure)
         wanted = "as-is";
-    if (wanted && !rimf_streq(wanted, "near") && !rimf_streq(wanted, "huge")) {
-        if (!rimf_streq(wanted, "as-is"))
-            rimf_log(&l->log, MVLD_LOG_WARNING, "placement: %s is none of near, huge, as-is",
-                     wanted);
+    if (wanted && rimf_streq(wanted, "as-is"))
         return;
-    }
     if (l->direct) {
         near_direct(l);
     } else if (l->block->phdr && l->block->phnum) {
