@@ -16,26 +16,9 @@
 
 #include "rimf/x86/decode.h"
 #include "rimf/image/image.h"
-
-#define RDI 7u
-#define RDX 2u
+#include "rimf/x86/registers.h"
 
 /* ---- registers ------------------------------------------------------------------------ */
-
-static unsigned reg_of(const struct instruction *i)
-{
-    return modrm_reg(i) | (i->rex & 4u) << 1;
-}
-
-static unsigned rm_of(const struct instruction *i)
-{
-    return (i->modrm & 7u) | (i->rex & 1u) << 3;
-}
-
-static int is_register(const struct instruction *i)
-{
-    return i->modrm >= 0xc0;
-}
 
 static int two_byte_keeps(const struct instruction *i, unsigned reg)
 {
@@ -53,10 +36,10 @@ static int two_byte_keeps(const struct instruction *i, unsigned reg)
     case 0x7f:
     case 0xef: return 1;
     case 0xb6: /* movzx */
-    case 0xb7: return reg_of(i) != reg;
+    case 0xb7: return operand_reg(i) != reg;
     }
     return (i->opcode >= 0x80 && i->opcode <= 0x8f) ||                         /* jcc */
-           (i->opcode >= 0x40 && i->opcode <= 0x4f && reg_of(i) != reg); /* cmovcc */
+           (i->opcode >= 0x40 && i->opcode <= 0x4f && operand_reg(i) != reg); /* cmovcc */
 }
 
 /* Whether the instruction is one that compilers put before a tail call, or between the start of a
@@ -76,10 +59,10 @@ static int keeps(const struct instruction *i, unsigned reg)
     switch (i->opcode) {
     case 0x8b: /* mov to a register, lea, xor */
     case 0x8d:
-    case 0x33: return reg_of(i) != reg;
+    case 0x33: return operand_reg(i) != reg;
     case 0x89: /* mov from a register, xor, mov $imm */
     case 0x31:
-    case 0xc7: return !is_register(i) || rm_of(i) != reg;
+    case 0xc7: return !operand_is_register(i) || operand_rm(i) != reg;
     case 0x39: /* cmp, test */
     case 0x3b:
     case 0x84:
@@ -87,7 +70,7 @@ static int keeps(const struct instruction *i, unsigned reg)
     case 0x68: /* push $imm */
     case 0x6a: return 1;
     case 0x81: /* cmp $imm; add, sub … */
-    case 0x83: return modrm_reg(i) == 7 || !is_register(i) || rm_of(i) != reg;
+    case 0x83: return modrm_reg(i) == 7 || !operand_is_register(i) || operand_rm(i) != reg;
     case 0xf6: /* test $imm */
     case 0xf7: return modrm_reg(i) < 2;
     case 0x90: /* nop, leave, jmp */
@@ -168,10 +151,10 @@ struct call_way caller_way(struct mvld_image *image, const struct mvld_object *o
 /* mov from, to: two registers of 64 bits. */
 static int is_move(const struct instruction *i, unsigned from, unsigned to)
 {
-    if (!is_register(i) || !(i->rex & 8))
+    if (!operand_is_register(i) || !(i->rex & 8))
         return 0;
-    return (instruction_is(i, 0, 0x89) && reg_of(i) == from && rm_of(i) == to) ||
-           (instruction_is(i, 0, 0x8b) && reg_of(i) == to && rm_of(i) == from);
+    return (instruction_is(i, 0, 0x89) && operand_reg(i) == from && operand_rm(i) == to) ||
+           (instruction_is(i, 0, 0x8b) && operand_reg(i) == to && operand_rm(i) == from);
 }
 
 /* The register that preserves the third argument across calls, or 0.  The search ends at the first

@@ -32,8 +32,8 @@
  */
 #include "loader/caller/private.h"
 
-#include "rimf/elf/view.h"
 #include "rimf/x86/decode.h"
+#include "rimf/image/frames.h"
 #include "rimf/image/image.h"
 
 #include <errno.h>    /* numbers only */
@@ -76,42 +76,15 @@ static int readable(const struct mvld_object *object, uintptr_t at, size_t size)
     return rimf_api()->object_holds(object, at, size, PROT_READ);
 }
 
-/* The header that linkers write: version 1; pcrel|sdata4, udata4, datarel|sdata4. */
-static uintptr_t frame_table(const struct mvld_object *object, uint32_t *n)
-{
-    static const uint8_t form[] = {1, 0x1b, 0x03, 0x3b};
-    const Elf64_Phdr *ph = elf_phdr_last(object->phdr, object->phnum, PT_GNU_EH_FRAME);
-    uintptr_t header = ph ? object->bias + ph->p_vaddr : 0;
-
-    if (!ph || !readable(object, header, 12) || memcmp((const void *)header, form, sizeof form) != 0)
-        return 0;
-    *n = (uint32_t)distance_at((const uint8_t *)header + 8);
-    return readable(object, header + 12, 8ul * *n) ? header : 0;
-}
-
-/* Finds the function that contains `address`: 0, or -ENOENT: none is described there.
- *     table   … { start - header, FDE - header } …       ascending by start
- *     FDE     length, distance to CIE, start - here, size, … */
+/* Finds the function that contains `address`: 0, or -ENOENT: none is described there. */
 static int described(const struct mvld_object *object, uintptr_t address, struct caller_function *out)
 {
-    uint32_t n = 0;
-    uintptr_t header = frame_table(object, &n), fde;
-    const uint8_t *last = (const uint8_t *)header + 12;
-    size_t begun = RIMF_BISECT(i, header ? n : 0, header + (uintptr_t)distance_at(last + 8 * i) <= address);
+    struct rimf_frame frame;
+    int error = rimf_frame_find(object, rimf_api()->object_holds, address, &frame);
 
-    if (!begun)
-        return -ENOENT;
-    last += 8 * (begun - 1);
-    out->at = header + (uintptr_t)distance_at(last);
-    fde = header + (uintptr_t)distance_at(last + 4);
-    if (!readable(object, fde, 16) ||
-        fde + 8 + (uintptr_t)distance_at((const uint8_t *)fde + 8) != out->at)
-        return -ENOENT;
-    out->size = (uint32_t)distance_at((const uint8_t *)fde + 12);
-    return address - out->at < out->size &&
-                   rimf_api()->object_holds(object, out->at, out->size, RX)
-               ? 0
-               : -ENOENT;
+    if (!error)
+        *out = (struct caller_function){frame.start, frame.size};
+    return error;
 }
 
 /* ---- callers ---------------------------------------------------------------------------- */

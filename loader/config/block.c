@@ -81,17 +81,10 @@ static int match_text(struct ini_slice element, char *text, const char *file, un
     return 0;
 }
 
-static const char *last_part(const char *path)
-{
-    const char *slash = rimf_strrchr(path, '/');
-
-    return slash ? slash + 1 : path;
-}
-
 /* Returns 1 if `text`, a path or a name without folder, names the file at `path`. */
 static int names(const char *path, const char *text)
 {
-    return path && rimf_streq(text, text[0] == '/' ? path : last_part(path));
+    return path && rimf_streq(text, text[0] == '/' ? path : rimf_file_name(path));
 }
 
 /* The caller chooses argv[0], so a program with more rights than its caller is identified by its
@@ -162,23 +155,6 @@ static int check_files(struct ini_slice list, const char *file, unsigned line, c
     return 0;
 }
 
-static int check_match(struct rimf_heap *heap, struct ini_slice list, const char *file,
-                       unsigned line, const struct why *why)
-{
-    struct ini_slice element;
-
-    if (!list.length)
-        return refuse_at(why, EINVAL, file, line, "'match' is empty");
-    while (ini_list_next(&list, &element)) {
-        char *text = rimf_heap_alloc(heap, element.length + 1);
-        int error = text ? match_text(element, text, file, line, why) : no_memory(why);
-        rimf_heap_release(heap, text);
-        if (error)
-            return error;
-    }
-    return 0;
-}
-
 static size_t app_key(struct ini_slice key)
 {
     size_t i = 0;
@@ -188,14 +164,14 @@ static size_t app_key(struct ini_slice key)
     return i;
 }
 
-int config_check_app(struct rimf_heap *heap, struct ini_slice key, struct ini_slice value,
-                     const char *file, unsigned line, const struct why *why)
+int config_check_app(struct ini_slice key, struct ini_slice value, const char *file, unsigned line,
+                     const struct why *why)
 {
     struct shown shown;
 
     switch (app_key(key)) {
     case 0:
-        return check_match(heap, value, file, line, why);
+        return refuse_at(why, EINVAL, file, line, "app.match cannot be set: the program is this one");
     case 1:
         return check_passes(value, file, line, why);
     case 2:
@@ -268,19 +244,23 @@ static int on_section(struct scan *s, const struct ini_item *item)
     return error;
 }
 
-static int try_match(struct scan *s, struct ini_slice list)
+/* Checks all elements, and finds the first that names the program. */
+static int match(struct scan *s, const struct ini_item *item)
 {
-    struct ini_slice element;
+    struct ini_slice list = item->value, element;
+    int error = 0;
 
-    while (!s->matched.at && ini_list_next(&list, &element)) {
+    if (!list.length)
+        return refuse_at(s->why, EINVAL, s->text->file, item->line, "'match' is empty");
+    while (!error && ini_list_next(&list, &element)) {
         char *text = rimf_heap_alloc(s->heap, element.length + 1);
-        if (!text)
-            return no_memory(s->why);
-        if (ini_text(element, text) > 0 && program_is(s->query, text))
+
+        error = text ? match_text(element, text, s->text->file, item->line, s->why) : no_memory(s->why);
+        if (!error && !s->matched.at && program_is(s->query, text))
             s->matched = element;
         rimf_heap_release(s->heap, text);
     }
-    return 0;
+    return error;
 }
 
 static int on_key(struct scan *s, const struct ini_item *item)
@@ -294,15 +274,15 @@ static int on_key(struct scan *s, const struct ini_item *item)
                          "'%s' stands before the first [app]", show(item->name, &shown));
     if (!s->in_app)
         return 0; /* the pass checks its keys, this reader does not */
-    int error = config_check_app(s->heap, item->name, item->value, file, item->line, s->why);
+    index = app_key(item->name);
+    int error = index == 0 ? match(s, item) : config_check_app(item->name, item->value, file, item->line, s->why);
     if (error)
         return error;
-    index = app_key(item->name);
     if (s->seen & (1u << index))
         return refuse_at(s->why, EINVAL, file, item->line, "'%s' is said twice in this [app]",
                          app_keys[index]);
     s->seen |= 1u << index;
-    return index == 0 ? try_match(s, item->value) : 0;
+    return 0;
 }
 
 int config_scan(const struct pipeline_query *query, struct rimf_heap *heap,

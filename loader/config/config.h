@@ -77,9 +77,9 @@ int config_made_concerns(const struct pipeline_query *, const char *text, size_t
 /* As config_scan, for the output of `mvld config`. */
 int config_scan_made(const struct pipeline_query *, struct rimf_heap *, const struct config_text *, struct config *,
                      const struct why *);
-/* Checks a key of [app]; `value` may be a list. */
-int config_check_app(struct rimf_heap *, struct ini_slice key, struct ini_slice value,
-                     const char *file, unsigned line, const struct why *);
+/* Checks a key of [app] besides match; `value` may be a list. */
+int config_check_app(struct ini_slice key, struct ini_slice value, const char *file, unsigned line,
+                     const struct why *);
 
 /* config/tunables.c */
 int config_tunables(struct rimf_heap *, const char *tunables, struct config *, const struct why *);

@@ -46,9 +46,9 @@ struct names {
 
 static void add_name(struct names *names, const char *path)
 {
-    const char *slash = path ? rimf_strrchr(path, '/') : NULL, *name = slash ? slash + 1 : path;
+    const char *name = path ? rimf_file_name(path) : NULL;
 
-    if (path)
+    if (name)
         names->at[names->n++] = (struct ini_slice){name, rimf_strlen(name)};
 }
 

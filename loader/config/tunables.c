@@ -63,10 +63,7 @@ static int put_item(struct rimf_heap *heap, char *item, struct config *config, c
     };
     if (rimf_streq(item, "app")) {
         struct ini_slice key = {dot + 1, (size_t)(equals - dot - 1)};
-        if (rimf_streq(entry.key, "match"))
-            return refuse_at(why, EINVAL, CONFIG_TUNABLES, 0,
-                             "app.match cannot be set: the program is this one");
-        int error = config_check_app(heap, key, entry.raw, CONFIG_TUNABLES, 0, why);
+        int error = config_check_app(key, entry.raw, CONFIG_TUNABLES, 0, why);
         if (error)
             return error;
     }

@@ -28,9 +28,6 @@ static int check_pass(const struct pipeline *p, size_t i, const struct why *why)
     const char *file = p->order->file;
     unsigned line = p->order->line;
 
-    if (place_of(p, pass->name) < i)
-        return refuse_at(why, EINVAL, file, line, "the pass '%s' is in the pipeline twice",
-                         pass->name);
     for (const char *const *n = pass->requires_passes; n && *n; n++)
         if (place_of(p, *n) == p->n)
             return refuse_at(why, EINVAL, file, line,

@@ -43,52 +43,25 @@ int pass_holds(const struct pass_object *o, uintptr_t address, size_t length, ui
 
 /* ---- headers ------------------------------------------------------------------ */
 
-static int judge_header(struct mapping *m, const Elf64_Ehdr *e)
-{
-    if (memcmp(e->e_ident, ELFMAG, SELFMAG) != 0)
-        return REFUSE(m, "this is no ELF file");
-    if (e->e_ident[EI_CLASS] != ELFCLASS64 || e->e_ident[EI_DATA] != ELFDATA2LSB ||
-        e->e_machine != EM_X86_64)
-        return REFUSE(m, "this is no 64-bit x86-64 object (class %u, machine %u)",
-                      e->e_ident[EI_CLASS], e->e_machine);
-    if (e->e_type != ET_DYN)
-        return REFUSE(m, "this is no shared object (e_type %u)", e->e_type);
-    if (e->e_phentsize != sizeof(Elf64_Phdr) || e->e_phnum == 0 || e->e_phnum > HEADERS_MAX)
-        return REFUSE(m, "it has %u program headers of %u bytes, at most %u of %zu are read",
-                      e->e_phnum, e->e_phentsize, HEADERS_MAX, sizeof(Elf64_Phdr));
-    return 0;
-}
-
-/* Headers are nearly always adjacent: one read gets both. */
 static int read_headers(struct mapping *m, int fd)
 {
-    struct headers *h = &m->headers;
     struct stat st;
+    long got = SYS3(m->sys, SYS_fstat, fd, &st, 0);
 
-    long failed = SYS3(m->sys, SYS_fstat, fd, &st, 0);
-
-    if (failed)
-        return refuse_at(m->why, BY_KERNEL, m->path, 0, "it cannot be looked at (error %ld)",
-                         -failed);
+    if (got)
+        return refuse_at(m->why, BY_KERNEL, m->path, 0, "it cannot be looked at (error %ld)", -got);
     if (!S_ISREG(st.st_mode))
         return REFUSE(m, "this is no regular file");
     m->file_size = (uint64_t)st.st_size;
     file_id_of(&m->out->identity, &st);
-    long got = sys_pread(m->sys, fd, h, sizeof(*h), 0);
+    got = sys_pread(m->sys, fd, &m->headers, sizeof m->headers, 0);
     if (got < 0)
         return refuse_at(m->why, BY_KERNEL, m->path, 0, "it cannot be read (error %ld)", -got);
-    if (got < (long)sizeof(h->e))
-        return REFUSE(m, "the file is truncated in its headers");
-    int error = judge_header(m, &h->e);
-    if (error)
-        return error;
-    m->n = h->e.e_phnum;
-    m->phdr = h->phdr;
-    size_t size = m->n * sizeof(Elf64_Phdr);
-    if ((h->e.e_phoff != sizeof(h->e) || got < (long)(sizeof(h->e) + size)) &&
-        sys_pread(m->sys, fd, h->phdr, size, h->e.e_phoff) != (long)size)
-        return REFUSE(m, "the file is truncated in its headers");
-    return 0;
+    m->phdr = elf_headers(&m->headers, (size_t)got, &m->n);
+    if (!m->phdr)
+        return REFUSE(m, "this is no 64-bit x86-64 ELF file with at most %u program headers, or it is truncated in them",
+                      HEADERS_MAX);
+    return m->headers.e.e_type == ET_DYN ? 0 : REFUSE(m, "this is no shared object (e_type %u)", m->headers.e.e_type);
 }
 
 static int judge_load(struct mapping *m, size_t i)

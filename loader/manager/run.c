@@ -15,19 +15,16 @@
 
 #include <errno.h>
 #include <sys/mman.h> /* numbers only */
-
-struct timespec64 {
-    int64_t seconds, nanoseconds;
-};
+#include <time.h>
 
 static uint64_t now(const struct pipeline *p)
 {
-    struct timespec64 t = {0, 0};
+    struct timespec t = {0};
 
     if (!rimf_log_enabled(&p->log, MVLD_LOG_STATISTICS))
         return 0;
-    SYS3(p->sys, SYS_clock_gettime, 1 /* CLOCK_MONOTONIC */, &t, 0);
-    return (uint64_t)t.seconds * 1000000000u + (uint64_t)t.nanoseconds;
+    SYS3(p->sys, SYS_clock_gettime, CLOCK_MONOTONIC, &t, 0);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
 static void set_context(struct planned_pass *it, struct mvld_image *image)

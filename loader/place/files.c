@@ -12,6 +12,7 @@
 #include "loader/place/place.h"
 #include "loader/process/block.h"
 #include "rimf/base/cache.h"
+#include "rimf/elf/headers.h"
 #include "loader/manager/pipeline.h"
 
 #include <fcntl.h> /* numbers only */
@@ -74,23 +75,14 @@ void files_note(struct loader *l, uintptr_t start, size_t length, int fd)
 /* The kernel mapped the executable, and PT_PHDR says where. */
 static void note_executable(struct loader *l)
 {
-    const Elf64_Phdr *ph = (const Elf64_Phdr *)l->block->phdr->a_un.a_val;
-    uintptr_t start = 0, end = 0, bias = 0;
+    struct executable e = block_executable(l->block);
+    const Elf64_Phdr *first = e.ph; /* segments ascend */
     struct stat st;
-    int located = 0;
 
-    for (size_t i = 0; i < l->block->phnum->a_un.a_val; i++) {
-        if (ph[i].p_type == PT_PHDR) {
-            bias = (uintptr_t)ph - ph[i].p_vaddr;
-            located = 1;
-        } else if (ph[i].p_type == PT_LOAD) { /* ascending */
-            if (!end)
-                start = rimf_page_down(ph[i].p_vaddr);
-            end = ph[i].p_vaddr + ph[i].p_memsz;
-        }
-    }
-    if (located && end > start)
-        note(l, bias + start, end - start, &st,
+    while (first < e.ph + e.n && first->p_type != PT_LOAD)
+        first++;
+    if (e.own && first < e.ph + e.n)
+        note(l, e.bias + rimf_page_down(first->p_vaddr), elf_end(e.ph, e.n) - rimf_page_down(first->p_vaddr), &st,
              SYS6(l->sys, SYS_newfstatat, AT_FDCWD, "/proc/self/exe", &st, 0, 0, 0));
 }
 
@@ -104,7 +96,7 @@ void files_start(struct loader *l)
 {
     files_want(l);
     l->files->segmented = l->direct; /* if the executable is at a fixed address */
-    if (l->files->wanted && !l->direct && l->block->phdr && l->block->phnum)
+    if (l->files->wanted && !l->direct)
         note_executable(l);
 }
 

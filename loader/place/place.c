@@ -21,6 +21,7 @@
 
 #include "loader/place/place.h"
 #include "loader/process/block.h"
+#include "rimf/elf/headers.h"
 #include "rimf/image/image.h"
 #include "loader/manager/pipeline.h"
 
@@ -67,23 +68,12 @@ static uint64_t alignment(const Elf64_Phdr *ph, size_t n)
     return most;
 }
 
-/* As linked. */
-static uintptr_t executable_end(const struct block *block)
-{
-    const Elf64_Phdr *ph = (const Elf64_Phdr *)block->phdr->a_un.a_val;
-    uintptr_t end = 0;
-
-    for (size_t i = 0; i < block->phnum->a_un.a_val; i++)
-        if (ph[i].p_type == PT_LOAD && ph[i].p_vaddr + ph[i].p_memsz > end)
-            end = ph[i].p_vaddr + ph[i].p_memsz;
-    return rimf_page_up(end);
-}
-
 /* Half of the kernel's random addresses lead to either case; with more space a quarter and three
  * quarters, with half as many addresses each (SECURITY.md). */
 void place_near_low(struct loader *l, int spacious)
 {
-    uintptr_t end = executable_end(l->block);
+    struct executable executable = block_executable(l->block);
+    uintptr_t end = elf_end(executable.ph, executable.n);
     uintptr_t heap = (uintptr_t)SYS3(l->sys, SYS_brk, 0, 0, 0), drawn;
     size_t room = spacious ? ROOM + SPACIOUS : ROOM;
 
@@ -119,13 +109,13 @@ static void on_huge_page(struct loader *l)
 /* The kernel aligns a PIE since Linux 5.10, and a large mapping since 6.7. */
 static uintptr_t grain_of(const struct loader *l)
 {
+    struct executable executable = block_executable(l->block);
     uintptr_t grain = RIMF_PAGE;
 
     if (l->direct)
         grain = 2 * MIB;
     else if (l->arena->end > LOW_END)
-        grain = alignment((const Elf64_Phdr *)l->block->phdr->a_un.a_val,
-                          l->block->phnum->a_un.a_val);
+        grain = alignment(executable.ph, executable.n);
     return l->arena->end % grain ? RIMF_PAGE : grain;
 }
 
@@ -156,12 +146,8 @@ void place_plan(struct loader *l)
     /* `near` costs randomness (SECURITY.md); with raised rights only root may choose it. */
     if (!wanted && l->block->secure)
         wanted = "as-is";
-    if (wanted && !rimf_streq(wanted, "near") && !rimf_streq(wanted, "huge")) {
-        if (!rimf_streq(wanted, "as-is"))
-            rimf_log(&l->log, MVLD_LOG_WARNING, "placement: %s is none of near, huge, as-is",
-                     wanted);
+    if (wanted && rimf_streq(wanted, "as-is"))
         return;
-    }
     if (l->direct) {
         near_direct(l);
     } else if (l->block->phdr && l->block->phnum) {

@@ -18,6 +18,7 @@
 #include "loader/process/block.h"
 
 #include "rimf/base/base.h"
+#include "rimf/elf/view.h"
 
 void block_read(struct block *block, uintptr_t *sp)
 {
@@ -47,6 +48,19 @@ void block_read(struct block *block, uintptr_t *sp)
         default: break;
         }
     }
+}
+
+struct executable block_executable(const struct block *block)
+{
+    struct executable e = {0};
+
+    if (!block->phdr || !block->phnum)
+        return e;
+    e.ph = (const Elf64_Phdr *)block->phdr->a_un.a_val;
+    e.n = block->phnum->a_un.a_val;
+    e.own = elf_phdr_last(e.ph, e.n, PT_PHDR);
+    e.bias = e.own ? (uintptr_t)e.ph - e.own->p_vaddr : 0;
+    return e;
 }
 
 static char nothing[1];

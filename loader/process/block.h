@@ -23,6 +23,16 @@ struct block {
 
 void block_read(struct block *, uintptr_t *sp);
 
+/* The executable that the kernel mapped, by auxv. */
+struct executable {
+    const Elf64_Phdr *ph; /* NULL: unknown */
+    size_t n;
+    const Elf64_Phdr *own; /* PT_PHDR, or NULL: then the bias is unknown, and 0 */
+    uintptr_t bias;
+};
+
+struct executable block_executable(const struct block *);
+
 /* An LD_PRELOAD of ours, see block.c. */
 struct injection {
     char *ours;  /* the whole "LD_PRELOAD=…"; NULL: not inserted */

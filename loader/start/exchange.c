@@ -24,16 +24,6 @@ static const Elf64_Phdr *own_phdrs(void)
     return (const Elf64_Phdr *)((uintptr_t)&own_header + own_header.e_phoff);
 }
 
-static uintptr_t own_size(void)
-{
-    uintptr_t end = 0;
-
-    for (size_t i = 0; i < own_header.e_phnum; i++)
-        if (own_phdrs()[i].p_type == PT_LOAD && own_phdrs()[i].p_vaddr + own_phdrs()[i].p_memsz > end)
-            end = own_phdrs()[i].p_vaddr + own_phdrs()[i].p_memsz;
-    return rimf_page_up(end);
-}
-
 /* Whether the addresses that we need behind the interpreter's end are free; free ones stay reserved. */
 static int extend(const struct rimf_sys *sys, uintptr_t from, uintptr_t to)
 {
@@ -63,7 +53,7 @@ uintptr_t loader_exchange(const struct exchange *x, int fd)
     static const char no_room[] = "mvld run: something lies behind the program's interpreter: started without mvld\n",
                       no_memory[] = "mvld run: the loader cannot be mapped\n";
     struct rimf_sys sys = {.call = call_kernel};
-    uintptr_t end = x->base + own_size();
+    uintptr_t end = x->base + elf_end(own_phdrs(), own_header.e_phnum);
     int err = 0;
 
     if (!extend(&sys, x->end, end)) {

@@ -19,23 +19,8 @@
 #include "rimf/elf/view.h"
 #include "loader/manager/pipeline.h"
 
-struct program {
-    const Elf64_Phdr *ph;
-    size_t n;
-    uintptr_t bias;
-};
-
-static struct program program_of(const struct block *block)
-{
-    struct program p = {(const Elf64_Phdr *)block->phdr->a_un.a_val, block->phnum->a_un.a_val, 0};
-    const Elf64_Phdr *own = elf_phdr_last(p.ph, p.n, PT_PHDR);
-
-    p.bias = own ? (uintptr_t)p.ph - own->p_vaddr : 0;
-    return p;
-}
-
 /* The segment that the kernel mapped last at this address (as linked), if it is readable. */
-static const Elf64_Phdr *segment_at(const struct program *p, uint64_t linked)
+static const Elf64_Phdr *segment_at(const struct executable *p, uint64_t linked)
 {
     const Elf64_Phdr *found = NULL;
 
@@ -49,7 +34,7 @@ static const Elf64_Phdr *segment_at(const struct program *p, uint64_t linked)
 }
 
 /* The number of bytes from there to the end of the segment. */
-static size_t room_at(const struct program *p, uint64_t linked)
+static size_t room_at(const struct executable *p, uint64_t linked)
 {
     const Elf64_Phdr *in = segment_at(p, linked);
     uint64_t end = in ? in->p_vaddr + in->p_memsz : 0;
@@ -62,7 +47,7 @@ static size_t room_at(const struct program *p, uint64_t linked)
 }
 
 /* The string there, or NULL if it is not terminated. */
-static const char *string_at(const struct program *p, uint64_t linked)
+static const char *string_at(const struct executable *p, uint64_t linked)
 {
     const char *string = (const char *)(p->bias + linked);
 
@@ -86,7 +71,7 @@ void program_needs(struct loader *l, const char *needed)
         l->injection->first = needed;
 }
 
-static void look_at_dynamic(struct loader *l, const struct program *p, const Elf64_Phdr *at)
+static void look_at_dynamic(struct loader *l, const struct executable *p, const Elf64_Phdr *at)
 {
     const Elf64_Dyn *d = (const Elf64_Dyn *)(p->bias + at->p_vaddr);
     size_t n = room_at(p, at->p_vaddr) / sizeof *d;
@@ -105,7 +90,7 @@ static void look_at_dynamic(struct loader *l, const struct program *p, const Elf
 }
 
 /* The kernel has read it in the file; this is the same string. */
-static const char *interpreter(const struct program *p, const Elf64_Phdr *at)
+static const char *interpreter(const struct executable *p, const Elf64_Phdr *at)
 {
     const Elf64_Phdr *in = segment_at(p, at->p_vaddr);
 
@@ -116,7 +101,7 @@ static const char *interpreter(const struct program *p, const Elf64_Phdr *at)
 
 void program_look(struct loader *l)
 {
-    struct program p = program_of(l->block);
+    struct executable p = block_executable(l->block);
     const Elf64_Phdr *dynamic = elf_phdr_last(p.ph, p.n, PT_DYNAMIC);
     const Elf64_Phdr *interp = elf_phdr_last(p.ph, p.n, PT_INTERP);
 
@@ -127,7 +112,7 @@ void program_look(struct loader *l)
 
 const uint8_t *program_build_id(const struct loader *l, size_t *size)
 {
-    struct program p = program_of(l->block);
+    struct executable p = block_executable(l->block);
 
     return elf_mapped_build_id(l->sys, p.ph, p.n, p.bias, size);
 }

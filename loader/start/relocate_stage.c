@@ -57,16 +57,13 @@ static const void *dynamic_of(const Elf64_Phdr *ph, size_t n, uintptr_t bias)
 
 static void add_executable(struct loader *l)
 {
-    const Elf64_Phdr *ph = (const Elf64_Phdr *)l->block->phdr->a_un.a_val;
-    size_t n = l->block->phnum->a_un.a_val;
-    const Elf64_Phdr *own = elf_phdr_last(ph, n, PT_PHDR);
-    uintptr_t bias = own ? (uintptr_t)ph - own->p_vaddr : 0;
+    struct executable e = block_executable(l->block);
     struct rimf_source *source = room_for_one(l);
 
     if (!source)
         return;
-    *source = (struct rimf_source){.name = l->program ? l->program : "main", .bias = bias,
-                                   .dynamic = dynamic_of(ph, n, bias), .phdr = ph, .phnum = n,
+    *source = (struct rimf_source){.name = l->program ? l->program : "main", .bias = e.bias,
+                                   .dynamic = dynamic_of(e.ph, e.n, e.bias), .phdr = e.ph, .phnum = e.n,
                                    .flags = MVLD_OBJECT_MAIN};
 }
 

@@ -28,10 +28,8 @@ static const char known[][20] = {
 
 static int writes_slots(const struct loader *l, const char *path)
 {
-    const char *file = path;
+    const char *file = rimf_file_name(path);
 
-    for (const char *p = path; *p; p++)
-        file = *p == '/' ? p + 1 : file;
     for (size_t i = 0; i < RIMF_COUNT(known); i++)
         if (rimf_after(file, known[i]))
             return 1;

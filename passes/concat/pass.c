@@ -18,8 +18,6 @@ static const char *const pages[] = {"small", "thp", "quick", NULL}; /* enum mvld
 static const struct mvld_option options[] = {
     {.name = "order", .type = MVLD_OPTION_WORD, .words = orders, .initial = "as-loaded",
      .help = "in which order the objects' code, or their functions, lie in the region"},
-    {.name = "later", .type = MVLD_OPTION_BOOL, .initial = "yes",
-     .help = "also what comes by dlopen"},
     {.name = "leave", .type = MVLD_OPTION_STRING, .initial = "",
      .help = "objects that stay where they are: file names, separated by commas"},
     {.name = "debugger", .type = MVLD_OPTION_BOOL, .initial = "yes",
@@ -125,7 +123,7 @@ static void move(const struct mvld_context *ctx, const struct concat_plan *plan)
                       plan->n_hot);
 }
 
-static int concat(const struct mvld_context *ctx, const struct mvld_object *const *objects, size_t n)
+static int run(const struct mvld_context *ctx, const struct mvld_object *const *objects, size_t n)
 {
     const struct mvld_setting *settings = ctx->settings;
     uint32_t names = (settings[CONCAT_DEBUGGER].number ? MVLD_NAMES_DEBUGGERS : 0) |
@@ -147,11 +145,6 @@ static int concat(const struct mvld_context *ctx, const struct mvld_object *cons
         ctx->api->log(ctx->image, MVLD_LOG_PASSES, "concat: no code moves: %s", why);
     concat_plan_release(ctx, &plan);
     return 0;
-}
-
-static int run(const struct mvld_context *ctx, const struct mvld_object *const *objects, size_t n)
-{
-    return !ctx->later || ctx->settings[CONCAT_LATER].number ? concat(ctx, objects, n) : 0;
 }
 
 /* Without an option that needs moved code, direct calls alone give as much, and a start costs less

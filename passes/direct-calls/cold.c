@@ -12,6 +12,8 @@
  */
 #include "cold.h"
 
+#include <mvld/freestanding.h>
+
 /* Sorted.  No pointers, because these would need relocation. */
 static const char names[][33] = {
     "_Exit",
@@ -62,33 +64,13 @@ static const char names[][33] = {
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/* Returns the part behind the prefix, or NULL if it is not there. */
-static const char *behind(const char *name, const char *beginning)
-{
-    while (*beginning && *name == *beginning) {
-        name++;
-        beginning++;
-    }
-    return *beginning ? NULL : name;
-}
-
-/* Returns <0, 0 or >0 in the order of the list. */
-static int order_of(const char *a, const char *b)
-{
-    while (*a && *a == *b) {
-        a++;
-        b++;
-    }
-    return (unsigned char)*a - (unsigned char)*b;
-}
-
 /* std::__throw_...: _ZSt, the name's length, the name. */
 static int throws(const char *name)
 {
-    name = behind(name, "_ZSt");
+    name = mvld_after(name, "_ZSt");
     while (name && *name >= '0' && *name <= '9')
         name++;
-    return name && behind(name, "__throw_");
+    return name && mvld_after(name, "__throw_");
 }
 
 int cold_name(const char *name)
@@ -99,7 +81,7 @@ int cold_name(const char *name)
         return 1;
     while (low < high) {
         size_t at = (low + high) / 2;
-        int before = order_of(name, names[at]);
+        int before = mvld_strcmp(name, names[at]);
 
         if (!before)
             return 1;

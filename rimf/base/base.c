@@ -57,6 +57,13 @@ const char *rimf_strrchr(const char *s, char c)
     }
 }
 
+const char *rimf_file_name(const char *path)
+{
+    const char *slash = rimf_strrchr(path, '/');
+
+    return slash ? slash + 1 : path;
+}
+
 static int digit_of(char c)
 {
     if (c >= '0' && c <= '9')

@@ -60,6 +60,7 @@ int rimf_streq(const char *a, const char *b);               /* 1 equal, 0 not; N
 int rimf_strncmp(const char *a, const char *b, size_t n);
 const char *rimf_after(const char *s, const char *prefix);  /* the part behind the prefix, or NULL */
 const char *rimf_strrchr(const char *s, char c);            /* last c, or NULL */
+const char *rimf_file_name(const char *path);               /* the part behind the last slash */
 
 /* Decimal, or hexadecimal after 0x, with an optional minus sign; the whole
  * string must be the number.  0, -EINVAL, or -ERANGE. */

@@ -7,6 +7,7 @@
 #ifndef RIMF_ELF_HEADERS_H
 #define RIMF_ELF_HEADERS_H
 
+#include "rimf/base/base.h"
 #include "rimf/base/sys.h"
 
 #include <elf.h>
@@ -32,6 +33,17 @@ static inline const Elf64_Phdr *elf_headers(const void *head, size_t size, size_
         return NULL;
     *n = e->e_phnum;
     return (const Elf64_Phdr *)((const char *)head + e->e_phoff);
+}
+
+/* Where the last segment ends, as linked; whole pages. */
+static inline uintptr_t elf_end(const Elf64_Phdr *ph, size_t n)
+{
+    uintptr_t end = 0;
+
+    for (size_t i = 0; i < n; i++)
+        if (ph[i].p_type == PT_LOAD && ph[i].p_vaddr + ph[i].p_memsz > end)
+            end = ph[i].p_vaddr + ph[i].p_memsz;
+    return rimf_page_up(end);
 }
 
 /* The protection of a segment. */

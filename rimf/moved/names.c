@@ -136,10 +136,8 @@ static void flush(struct map *map)
 static void add_line(void *cookie, const struct mvld_symbol *s)
 {
     struct map *map = cookie;
-    const char *slash = rimf_strrchr(s->object->name, '/'), *name = s->name;
+    const char *name = s->name ? s->name : rimf_file_name(s->object->name);
 
-    if (!name)
-        name = slash ? slash + 1 : s->object->name;
     if (map->error || rimf_strlen(name) > MAP_NAME_MAX)
         return;
     if (map->n + MAP_NAME_MAX + 64 > sizeof map->text)

@@ -97,10 +97,9 @@ struct manifest_object *writer_object(struct writer *w, const struct rimf_object
 void writer_name_overlay(struct writer *w, struct manifest_object *entry, uint32_t number,
                          const struct rimf_object *object)
 {
-    const char *name = object->public.name, *slash = rimf_strrchr(name, '/');
     char own[MANIFEST_NAME_MAX + 1];
 
-    rimf_format(own, sizeof own, "%u-%.200s", number, slash ? slash + 1 : name);
+    rimf_format(own, sizeof own, "%u-%.200s", number, rimf_file_name(object->public.name));
     entry->overlay_name = writer_name(w, own);
 }
 

@@ -71,8 +71,7 @@ def whole(text):
 
 
 def run(program, passes):
-    """A program that gdb starts does not run as without it: breakpoints are missed, stacks have
-    no names, steps lead elsewhere."""
+    """A program that gdb starts does not run as without it: breakpoints are missed, stacks have no names, steps end elsewhere."""
     text = gdb(*commands(PASSED, "break later", "run", "backtrace", "finish", "delete",
                          "break in_library", "continue"),
                program.path, env=program.environment(passes, "original"))

@@ -23,7 +23,7 @@ def did(command, **more):
 
 
 def lay_over(folder, trees):
-    """Every tree of the installation over the machine's own, with room for writes."""
+    """Mounts every tree of the installation over the machine's own, writable."""
     for tree in trees:
         upper, work = folder / ("upper" + tree.name), folder / ("work" + tree.name)
         upper.mkdir()

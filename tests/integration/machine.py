@@ -72,7 +72,7 @@ class Machine:
         (UNITS / name).write_text(f"[Service]\nExecStart={program}\n")
 
     def is_plain(self, before):
-        """All is taken back, in whatever way: but for what is made of the configuration, and analyses."""
+        """All is taken back, by whichever command, but for what is made of the configuration, and analyses."""
         now = {path: what for path, what in self.files().items()
                if not path.startswith(("/var/cache/mvld", "/var/lib/mvld")) and path != f"{self.apps}/config.cache"}
         check(now == before, f"files differ: {set(now.items()) ^ set(before.items())}")

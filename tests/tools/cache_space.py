@@ -213,7 +213,7 @@ def bound(world):
                said=f"mvld cache: {oldest} removed, last used on 2004-11-09: the cache is to take "
                f"{(size - 1) / 2**20:.1f} MiB at most (MVLD_CACHE_SIZE)\n")
     check([path for path in items if not Path(path).exists()] == [oldest], "just the oldest goes")
-    # A build makes room before it starts; a bound that is no size is said, and 1G counts.
+    # A build frees space before it starts; a bound that is no size is reported, and 1G counts.
     found = run(mvld, "build", world.path, env=world.env(MVLD_CACHE_SIZE=str(size - items[oldest]["size"] - 1)))
     equal(found[0], 0, found[2])
     contains(found[2], f"mvld build: {newer} removed", "build")
@@ -221,7 +221,7 @@ def bound(world):
     contains(run(mvld, "build", world.path, env=world.env(MVLD_CACHE_SIZE="much"))[2], "is no size such as 500M", "build")
     rest = len(list(world.cache.rglob("*.mvld")))
     check(rest == len(world.items("analysis")) > 0, "1G counts")
-    # All goes, where nothing is to be kept; and a start has no bound.
+    # Everything is removed if the bound is 0; and a start has no bound.
     world.mvld("cache", "prune", "--size", "0", said=None)
     check(not list(world.cache.rglob("*.mvld")) and not list(world.cache.glob("snapshots/*-*")), "nothing fits")
     world.mvld("analyze", "--program", world.path, said=None)

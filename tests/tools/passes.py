@@ -24,6 +24,7 @@ options = {o["name"]: o for o in passes["count"]["options"]}
 equal(options["what"], {"name": "what", "type": "word", "default": "both",
                         "words": ["objects", "segments", "both"], "help": "what to count"}, "JSON")
 equal((options["at-most"]["min"], options["at-most"]["max"]), (1, 1000000), "JSON: bounds")
+equal({o["name"]: o["type"] for o in passes["bind"]["options"]}, {"from": "symbol", "to": "symbol"}, "JSON: symbols")
 
 with scratch() as folder:
     folder = Path(folder)

@@ -93,7 +93,7 @@ def without_a_loader(folder):
 
 
 def another_root(folder):
-    """As from a rescue system: the machine is mounted below a folder.  Its absolute links do not lead out."""
+    """As from a rescue system: the machine is mounted below a folder.  Its absolute links stay inside."""
     if os.geteuid():
         print("not tried: only root may --root")
         return

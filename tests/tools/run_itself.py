@@ -145,7 +145,7 @@ def state(folder):
 
 
 def names(folder):
-    """The path that led to a program is another one than plainly, in AT_EXECFN, comm or argv[0]; or its kind matters:
+    """The path by which a program was executed is another one than plainly, in AT_EXECFN, comm or argv[0]; or its kind matters:
     fixed addresses, static, a script, a program of musl's or of another loader's, for other rights."""
     program = build(folder, "state")
     (folder / "link").symlink_to(program)

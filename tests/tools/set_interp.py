@@ -161,7 +161,7 @@ with scratch() as folder:
     (folder / "changed").write_bytes(data)
     refused(folder / "changed", "changed after set-interp", "--restore")
 
-    # A package replaces the program while set-interp, or its way back, writes: the new one stays.
+    # A package replaces the program while set-interp writes or restores it: the new one stays.
     subprocess.run(["gcc", "-shared", "-fPIC", "-o", folder / "upgrade.so", "-x", "c", "-"], input=UPGRADE,
                    text=True, check=True)
     for options in (["--loader", long], ["--restore"]):

@@ -6,7 +6,7 @@
 #include "tools/patch/patch.h"
 
 #include "loader/start/outside.h"
-#include "tools/run/program.h"
+#include "rimf/elf/headers.h"
 
 #include <string.h>
 
@@ -15,28 +15,19 @@
 /* Reads the notes of an ELF file that is mapped from `base` on. */
 static void read_notes(const struct attach *a, uint64_t base, struct moved *m)
 {
-    _Alignas(8) unsigned char head[4096];
-    const Elf64_Ehdr *eh = (const void *)head;
-    const Elf64_Phdr *ph;
+    _Alignas(8) uint8_t head[4096];
+    const uint8_t *desc;
+    int32_t distance;
+    size_t n;
 
-    if (attach_read(a, base, head, sizeof head) || memcmp(eh->e_ident, ELFMAG, SELFMAG) != 0 || eh->e_phoff % 8 ||
-        eh->e_phoff > sizeof head || eh->e_phnum > (sizeof head - eh->e_phoff) / sizeof *ph)
+    if (attach_read(a, base, head, sizeof head))
         return;
-    ph = (const void *)(head + eh->e_phoff);
-    for (size_t i = 0; i < eh->e_phnum; i++) {
-        const unsigned char *desc;
-        int32_t distance;
-        size_t n;
-
-        if (ph[i].p_type != PT_NOTE || ph[i].p_offset > sizeof head || ph[i].p_filesz > sizeof head - ph[i].p_offset)
-            continue;
-        m->is_under_mvld |= program_note(head + ph[i].p_offset, ph[i].p_filesz, "mvld", STAGE0_NOTE, &n) != NULL;
-        desc = program_note(head + ph[i].p_offset, ph[i].p_filesz, "mvld", OUTSIDE_NOTE, &n);
-        if (desc && n == sizeof distance) {
-            memcpy(&distance, desc, sizeof distance);
-            m->function = base + (uint64_t)(desc - head) + (uint64_t)(int64_t)distance;
-        }
-    }
+    m->is_under_mvld = elf_head_note(head, sizeof head, "mvld", STAGE0_NOTE, &n) != NULL;
+    desc = elf_head_note(head, sizeof head, "mvld", OUTSIDE_NOTE, &n);
+    if (!desc || n != sizeof distance)
+        return;
+    memcpy(&distance, desc, sizeof distance);
+    m->function = base + (uint64_t)(desc - head) + (uint64_t)(int64_t)distance;
 }
 
 int moved_find_loader(struct attach *a, struct moved *m)

@@ -13,9 +13,6 @@ struct link_map;
 /* The engine, made when there is none.  NULL with errno and, but for memory, a sentence.  link.c */
 struct mv_engine *mv_engine_get(void);
 
-/* -1, with errno, and the sentence for multiverse_error().  api.c */
-int mv_failed(int err, const char *text);
-
 /* Visits all switches and functions, with the engine's lock held.  0; or -1 with errno.  api.c */
 int mv_each(void (*visit)(void *cookie, const struct mv_item *), void *cookie);
 

@@ -13,7 +13,7 @@
 
 #include "passes/multiverse/library/library.h"
 
-#include "rimf/elf/view.h"
+#include "rimf/image/frames.h"
 #include "rimf/x86/decode.h"
 
 #define RX (PROT_READ | PROT_EXEC)
@@ -32,41 +32,6 @@ static int is_readable(const struct mvld_object *object, uintptr_t at, size_t si
     return object->n_segments && mv_holds(object, &last, at, size, PROT_READ);
 }
 
-/* ---- unwind tables: .eh_frame_hdr as linkers write it, and FDEs whose addresses are distances -------------- */
-
-/* The entry of the sorted table for this address, or 0. */
-static uintptr_t find_entry(const struct mvld_object *object, uintptr_t address, uintptr_t *header)
-{
-    static const uint8_t form[] = {1, 0x1b, 0x03, 0x3b};
-    const Elf64_Phdr *ph = object->phdr ? elf_phdr_last(object->phdr, object->phnum, PT_GNU_EH_FRAME) : NULL;
-    uintptr_t at = ph ? object->bias + ph->p_vaddr : 0;
-    size_t n, begun;
-
-    if (!ph || !is_readable(object, at, 12) || memcmp((const void *)at, form, sizeof form) != 0)
-        return 0;
-    n = (uint32_t)distance_at((const void *)(at + 8));
-    if (!is_readable(object, at + 12, 8 * n))
-        return 0;
-    begun = RIMF_BISECT(i, n, lead_of(at + 12 + 8 * i, at) <= address);
-    *header = at;
-    return begun ? at + 12 + 8 * (begun - 1) : 0;
-}
-
-/* The piece of code that has the address, and where its FDE is.  0, or -1. */
-static int find_piece(const struct mvld_object *object, uintptr_t address, struct mv_range *out, uintptr_t *fde)
-{
-    uintptr_t header = 0, entry = find_entry(object, address, &header);
-
-    if (!entry)
-        return -1;
-    out->start = lead_of(entry, header);
-    *fde = lead_of(entry + 4, header);
-    if (!is_readable(object, *fde, 17) || lead_of(*fde + 8, *fde + 8) != out->start)
-        return -1;
-    out->size = (uint32_t)distance_at((const void *)(*fde + 12));
-    return address - out->start < out->size && is_readable(object, out->start, out->size) ? 0 : -1;
-}
-
 /* Does the stack look there as behind a call?  First among its instructions is an advance, or they end. */
 static int is_like_called(const struct mvld_object *object, uintptr_t fde)
 {
@@ -78,6 +43,20 @@ static int is_like_called(const struct mvld_object *object, uintptr_t fde)
         return (uintptr_t)at + 1 + *at == end;
     first = at[1 + *at]; /* behind the augmentation, which is short */
     return !first || first >> 6 == 1 || (first >= 2 && first <= 4);
+}
+
+/* The piece of code that has the address.  0, or negative errno. */
+static int find_piece(const struct mv_ranges *list, const struct mvld_object *object, uintptr_t address,
+                      struct mv_range *out, uintptr_t *fde)
+{
+    struct rimf_frame frame;
+    int error = rimf_frame_find(object, list->engine->api->object_holds, address, &frame);
+
+    if (!error) {
+        *out = (struct mv_range){frame.start, frame.size};
+        *fde = frame.fde;
+    }
+    return error;
 }
 
 /* ---- pieces --------------------------------------------------------------------------------------------------- */
@@ -132,7 +111,7 @@ static void follow(const struct piece *p, uintptr_t target, int is_jump)
     struct mv_range part;
     uintptr_t fde;
 
-    if (target == p->in_force || target - p->own.start < p->own.size || find_piece(p->object, target, &part, &fde))
+    if (target == p->in_force || target - p->own.start < p->own.size || find_piece(p->list, p->object, target, &part, &fde))
         return;
     if (is_jump && part.start == target && target % 16 == 0 && is_like_called(p->object, fde))
         return;
@@ -183,7 +162,7 @@ void mv_ranges_add_old(void *ranges, const struct mv_old *old)
     struct piece p = {.list = ranges, .object = old->object, .in_force = old->in_force};
     uintptr_t fde;
 
-    if (find_piece(old->object, old->address, &p.own, &fde)) {
+    if (find_piece(ranges, old->object, old->address, &p.own, &fde)) {
         if (old->size)
             add_piece(p.list, (struct mv_range){old->address, old->size});
         else

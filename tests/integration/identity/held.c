@@ -71,7 +71,7 @@ static __thread function *volatile thread_library = kept_library_function;
 static __thread function *volatile thread_program = kept_program_function;
 static __thread function *volatile thread_own = kept_own;
 
-/* Computed goto, by addresses and by distances, with an address that another call has kept. */
+/* Computed goto, by addresses and by distances, with an address that another call has stored. */
 static __attribute__((noinline, noclone)) int jump(const char *program)
 {
     static const void *const whole[] = {&&add, &&twice, &&out, &&keep};

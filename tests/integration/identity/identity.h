@@ -76,7 +76,7 @@ __attribute__((unused, noinline, noclone)) static void identity_look(const void 
     if (!wanted || !*wanted)
         return;
     n[moved]++;
-    /* A function in whose first bytes something may lead runs in the original: a few do. */
+    /* A function into whose first bytes something may jump runs in the original: a few do. */
     if (strcmp(wanted, "moved") ? !moved : moved || n[0] <= 1 + n[1] / 4)
         return;
     snprintf(text, sizeof(text), "%s (line %d) does not run where it should, but at %s\n", function,

@@ -17,7 +17,7 @@
 typedef int (*callback)(void);
 
 #ifdef PART_words
-/* Who imports this keeps words that lead into code as they are. */
+/* In an object that imports this, words with addresses of code are not changed. */
 int (*const words_locate)(int (*)(struct dl_phdr_info *, size_t, void *), void *) = dl_iterate_phdr;
 
 /* words_f has a place in the table; words_g, in the same object, what passes could change. */

@@ -233,7 +233,7 @@ void prepare(struct loader *l)
     CHECK(image->kept[1].at == l->caller->functions[1].at);
 }
 
-/* The questions tell who asks: without answers each is answered otherwise in moved code. */
+/* The calls do depend on their caller: without the hooks each has another result in moved code. */
 static void answered(void)
 {
     struct loader *l = start();

@@ -78,7 +78,7 @@ static void whom_to_believe(void)
         if (!geteuid() || getegid() != geteuid())
             somebody_may_write(parts[i], 0775); /* a group that is not the user's own */
     }
-    /* A link counts as what it leads to. */
+    /* A link counts as its target. */
     snprintf(from, sizeof(from), "%s/xdg/mvld", w->root);
     snprintf(to, sizeof(to), "%s/xdg/other", w->root);
     CHECK(rename(from, to) == 0 && symlink("other", from) == 0, "%s", from);
@@ -86,7 +86,7 @@ static void whom_to_believe(void)
     CHECK(chmod(to, 0757) == 0, "%s", to);
     EXPECT("twenty", "/a", "a", 0);
     CHECK(chmod(to, 0755) == 0 && unlink(from) == 0 && rename(to, from) == 0, "%s", to);
-    /* But the file is none, for it could lead to a device, of whomever. */
+    /* But the file itself must be no link, because that could name anybody's device. */
     snprintf(from, sizeof(from), "%s/xdg/mvld/" CONFIG_MADE, w->root);
     CHECK(rename(from, to) == 0 && symlink(to, from) == 0, "%s", from);
     EXPECT("twenty", "/a", "a", 0);

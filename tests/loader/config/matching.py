@@ -85,8 +85,7 @@ def main():
                     done = support.run(command, MVLD_DEBUG="passes", **more,
                                        MVLD_PASS_PATH=support.BUILD / "passes" / "example")
                     check(done.returncode == 0, f"{way}: {done.stderr}")
-                    found.append(f"the [app] of {config}:1 matches" in done.stderr and "pass count: done" in done.stderr)
-                    check(found[-1] or "no pipeline is configured" in done.stderr, done.stderr)
+                    found.append(" objects\n" in done.stderr)  # the pass counts them
                 runs[found[0]] += 1
                 check(found[0] == found[1], f"match = {pattern}, started by {way}: made {found[0]}, named {found[1]}")
                 if pattern in ("*", program_name := names[2].name) and way != "a hard link":

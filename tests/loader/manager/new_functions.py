@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""new_functions.py BEHAVIOUR: code with frames of its own that a pass adds (new_sections/frames.c): its names,
-and the way through it of exceptions, backtraces and debuggers.
+"""new_functions.py BEHAVIOUR: code that a pass adds and that has frames of its own (new_sections/frames.c): its names; exceptions,
+backtraces and debuggers get through it.
 
 Each function below is one test; its text says what a failure means.
 """
@@ -86,7 +86,7 @@ def added(world, passes="frames"):
 
 
 def moved(world):
-    """The same where other code moves behind it, into the same room; nobody has a frame more or less."""
+    """The same where other code moves into the same region behind it; no backtrace has a frame more or less."""
     code = added(world, "frames, concat")
     first = min(at for *_, at in support.moved_code((world.folder / "text").read_text()))
     check(code < first, f"no code has moved behind {code:x}")

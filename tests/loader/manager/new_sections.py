@@ -64,7 +64,7 @@ def counts(world):
 
 
 def no_room(world):
-    """Where there is no room near the program the pass fails with a sentence, and nothing is changed."""
+    """Where no addresses near the program are free, the pass fails with a sentence, and nothing is changed."""
     with world.start(MVLD_TUNABLES="app.placement=as-is", MVLD_DEBUG="passes",
                      MVLD_DEBUG_OUTPUT=world.folder / "log") as process:
         process.stdout.readline()

@@ -82,7 +82,7 @@ for folder in (config.parent, config, passes):
     os.chown(folder, 0, 0)
 check("folders as before", True)
 
-# A symbolic link counts as what it leads to.
+# A symbolic link counts as its target.
 theirs = HERE / "theirs.cache"
 shutil.move(made, theirs)
 made.symlink_to(theirs)

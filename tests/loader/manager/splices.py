@@ -65,7 +65,7 @@ class World:
 
 
 def expected(program):
-    """Of looped, from its entry: what can make way, the first instruction too, and how often it is executed."""
+    """The instructions of `looped`, from its entry: whether each can be displaced, and how often it is executed."""
     dump = subprocess.run(["objdump", "-dw", "--disassemble=looped", program], capture_output=True, text=True).stdout
     lines = [(int(at, 16), len(code.split()), text) for at, code, text in re.findall(
         r"^\s+([0-9a-f]+):\t((?:[0-9a-f]{2} )+)\s*(.*)$", dump, re.M)]
@@ -83,7 +83,7 @@ def counts(world):
                    "count-instructions, concat", "direct-calls, count-instructions, concat",
                    "count-instructions, direct-calls, concat", "splice, count-instructions", "count-instructions, splice"):
         found, said, log = world.counted(passes)
-        # Behind the other pass the head has made way already.
+        # Behind the other pass the head is displaced already.
         check(found == truth and said == plain, f"{passes}: {found}, not {truth}; {said}{plain}{log}")
         check(passes.startswith("concat") or "libspliced.so" not in {name for name, *_ in support.moved_code(log)}, log)
     for _ in range(3):
@@ -159,7 +159,7 @@ def later(world):
 
 
 def libc(world):
-    """The same in libc and libz, of whose instructions many make way, some in each start: programs print something else,
+    """The same in libc and libz, where many instructions are displaced, others in each start: programs print something else,
     or crash."""
     text = world.folder / "text"
     text.write_bytes(b"".join(f"{n * n * 7919 % 100003} line {n}\n".encode() for n in range(3000)))

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""tables.py BEHAVIOUR: references that a pass leads elsewhere (tables/edit.c), and edits that are wrong.
+"""tables.py BEHAVIOUR: references that a pass retargets (tables/edit.c), and edits that are wrong.
 
 tables/ holds the program and its libraries, too.  Each function below is one test; its
 text says what a failure means.
@@ -65,8 +65,8 @@ def is_plain_but(said, **changed):
 
 
 def retargets(world):
-    """Each kind of reference leads to a function of the program, of a library, or to new code; the
-    others lead where they did."""
+    """Each kind of reference is retargeted to a function of the program, of a library, or to new code; the others keep their
+    targets."""
     for to, value in (("second", 200), ("other", 300), ("new", 100)):
         is_plain_but(world.run(kinds="call", **{"from": "first"}, to=to), call=value)
         is_plain_but(world.run(kinds="lea", **{"from": "first"}, to=to), lea=value)
@@ -126,8 +126,8 @@ def protected(world):
 
 
 def later(world):
-    """Words of an object that comes by dlopen lead elsewhere before its constructors run; those of objects
-    whose code has run do not."""
+    """Words of an object that comes by dlopen are retargeted before its constructors run; those of objects whose code has
+    run are not."""
     late = world.folder / "liblate.so"
     is_plain_but(world.run(late, kinds="word", **{"from": "first"}, to="other"), late=4002, word=300, relro=300)
     is_plain_but(world.run(late, kinds="word", **{"from": "called"}, to="other"), late=4300)
@@ -179,7 +179,7 @@ def others(world):
 
 
 def entries(world):
-    """An entry of a jump table leads where another one does, also in code that moves; else nowhere.  Its page
+    """An entry of a jump table is retargeted to the target of another one, also in code that moves, and to nothing else.  Its page
     is read-only again."""
     world.compile("-O2", before_end='char line[300], p[5]; FILE *maps = fopen("/proc/self/maps", "r"); '
         'while (fgets(line, 300, maps)) { unsigned long a, b, at = (unsigned long)" choose %d"; '
@@ -196,7 +196,7 @@ def entries(world):
 
 
 def snapshot(world):
-    """A snapshot holds references of code that lead elsewhere, and none whose words do."""
+    """A snapshot holds retargeted references of code, and no retargeted words."""
     world.compile(support.MAPPED)
     world.build("edit", "-DFREEZES")
     for kinds, applied in (("lea", True), ("word", False)):

@@ -43,7 +43,7 @@ def says(said, wanted):
 
 
 def behind(world):
-    """Calls and references lead elsewhere though a pass behind took that back; or one in front of it did."""
+    """Calls and references stay retargeted though a later pass took that back; or an earlier pass did."""
     for does, changed in ("calls", CALLS), ("references", REFERENCES):
         for around in "{}", "direct-calls, {}", "{}, direct-calls", "{}, concat", "{}, direct-calls, concat":
             says(world.run(around.format("first"), first=does), changed)

@@ -66,7 +66,7 @@ static long world_call(const struct rimf_sys *sys, long nr, long a, long b, long
     struct world *w = (struct world *)(uintptr_t)sys;
     char path[PATH_MAX];
 
-    /* Giving memory back does not fail in a way that anybody could handle. */
+    /* munmap does not fail in a way that a caller could handle. */
     if (++w->calls == w->fail_at && nr != SYS_munmap)
         return -w->fail_error;
     w->foreign += nr != SYS_openat && nr != SYS_read && nr != SYS_close && nr != SYS_mmap && nr != SYS_munmap;

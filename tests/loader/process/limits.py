@@ -55,7 +55,7 @@ def is_sentence(result):
 
 
 def without_preloading(result):
-    """What the host loader says of the pass's library, where there is no room for it, left out."""
+    """The output without the host loader's sentence about the pass's library, for which there is no memory."""
     status, out, err = result
     return status, out, re.sub(r"^ERROR: ld\.so: object '\S*/libmultiverse\.so\.1' from LD_PRELOAD "
                                r"cannot be preloaded .*\n", "", err)
@@ -102,8 +102,7 @@ def little_space(programs):
 
 
 def data(programs):
-    """With little room for data a program crashes with nothing configured, that ends with a sentence
-    under the plain loader."""
+    """With a small limit on data, a program without a configuration crashes that ends with a sentence under the plain loader."""
     for environment in {}, {"MVLD": "off"}:
         crashes = []
         for value in range(0, 256 << 10, 8 << 10):

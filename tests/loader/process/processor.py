@@ -24,7 +24,7 @@ UNUSED = r"/cpu: not used"
 
 
 class Program:
-    """One that is started in a snapshot's way: its library is what the pass changes."""
+    """A program that starts from a snapshot: the pass changes its library."""
 
     def __init__(self, folder):
         self.folder, self.cache, self.passes = folder, folder / "cache", folder / "passes"
@@ -107,7 +107,7 @@ def known(program):
     for way in "off", "on":
         asked[way] = len(re.findall(r"^\w+ \w+:(?: \w+){4}$",
                                     program.run(prefix=[stepper], MVLD=way).stdout, re.M))
-    # 7 of 43 with glibc 2.36, and 8 of 42 with 2.41, where 4 of the 46 cpuids have no room for a jump;
+    # 7 of 43 with glibc 2.36, and 8 of 42 with 2.41, where 4 of the 46 cpuids leave no space for a jump;
     # 6 of 14 with 2.31.
     check(asked["on"] * (3 if support.GLIBC > (2, 31) else 2) < asked["off"], f"asked: {asked}")
     # The record is for programs without a snapshot, too, where they have passes.
@@ -147,7 +147,7 @@ def roots(program):
 
 
 def another(program):
-    """Answers of another CPU are given; or no answers are."""
+    """A program gets another CPU's answers, or none from memory."""
     program.make_snapshot()
     data = program.record.read_bytes()
     check(with_checksum(data) == data, "the checksum is another one")
@@ -203,7 +203,7 @@ def damage(program):
     record.unlink()
     record.mkdir()
     program.same(UNUSED)
-    # What does not fit is replaced with the next image, but not in any other way.
+    # A record that does not fit is replaced when a snapshot is written, and at no other time.
     record.rmdir()
     record.write_bytes(whole[:-1])
     program.make_snapshot()

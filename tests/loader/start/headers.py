@@ -49,7 +49,7 @@ class Image:
 
 
 def places(image, header):
-    """name -> (address, size) to which a header can lead."""
+    """name -> (address, size) that a header can name."""
     loads = image.of(LOAD)
     text = next(load for load in loads if load[1] & 1)
     data = loads[-1]

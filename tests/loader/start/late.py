@@ -197,7 +197,7 @@ def far(program):
 
 
 def crowded(program):
-    """Run directly, what a program maps, like many threads' stacks, takes the room of libraries."""
+    """Run directly, a program maps memory (many threads' stacks) at the addresses of its libraries."""
     program.library("one", "-Wl,-z,max-page-size=0x1000000")  # too large for the holes between others
     done = program.run("%libone.so", MVLD_DEBUG="files")
     low, high, _ = reach(done.stderr)

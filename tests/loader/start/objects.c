@@ -6,7 +6,7 @@
 #include "../kernel.h"
 
 #define AT_START 4u
-#define NEW 5u /* more than there is room for after the start */
+#define NEW 5u /* more than fit into what is allocated at the start */
 #define LATER 1u
 #define ALL (AT_START + NEW + LATER)
 

@@ -97,7 +97,7 @@ def variant(program):
 
 
 def step(program):
-    """`step` at a patched call site does not lead into the variant."""
+    """`step` at a patched call site does not enter the variant."""
     text = gdb(*commands("break caller", "run", "step", "backtrace", *WHERE, "delete", "continue"),
                program.path, env=program.environment())
     says(text, "Breakpoint 1, caller", r"^spin \(n=2\)", "sink 306")

@@ -56,8 +56,8 @@ def logged(world, program, arguments=(), **options):
 
 
 def bound(world):
-    """Calls, pointers and dlsym lead to the other function, in programs of every kind of binding; other
-    symbols lead where they did."""
+    """Calls, pointers and dlsym reach the other function, in programs of every kind of binding; other symbols are bound as
+    before."""
     for options in (["-Wl,-z,now"], ["-Wl,-z,lazy"], ["-no-pie", "-fno-pie"], ["-fno-plt"]):
         program = world.program(*options)
         says(world.run(program, passes="bind", more=BIND), "2 2 2 2 2")

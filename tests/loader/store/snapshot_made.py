@@ -58,7 +58,7 @@ def failure(program):
 
 def foreign(program):
     """Something that the user made among the snapshots lets one build succeed and all later ones fail, makes one
-    fail without saying what is in the way, or goes though only the user knows what it is."""
+    fail without a sentence that names it, or is removed though only the user knows what it is."""
     outside = program.folder / "outside"
     outside.mkdir()
     (outside / "manifest").write_text("mine")

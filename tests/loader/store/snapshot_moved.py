@@ -82,8 +82,8 @@ class Program:
 
 
 def runs_in_image(done):
-    """Whether code of objects is mapped from a snapshot, where it leads to moved code.  (These stay mapped, led to by
-    nothing, where the snapshot turned out not to fit at the hook.)"""
+    """Whether code of objects is mapped from a snapshot and calls moved code.  (Moved code stays mapped, and unused,
+    where the snapshot turned out not to fit at the hook.)"""
     return bool({*support.from_snapshot(done)} - {"concat.so"})
 
 
@@ -202,7 +202,7 @@ def shared(program):
 
 
 def fixed_address(program):
-    """An executable at a fixed address has moved, or its library has not, or its words lead to originals."""
+    """An executable at a fixed address has moved, or its library has not, or its words hold addresses of original code."""
     for flags in ["-fno-pie"], ["-fPIC"]:  # the library's function has the address of a PLT entry; of its own
         support.compile_c(program.path, SOURCES / "place_main.c", support.MAPPED, "-no-pie", *flags,
                           "-Wl,--build-id", f"-L{program.folder}", "-lplace", f"-Wl,-rpath,{program.folder}",
@@ -240,7 +240,7 @@ def aligned(program):
 
 
 def leads_to_originals(program, folder):
-    """Refused at the hook, when relocation has led words to moved code, the snapshot leaves none of them so."""
+    """A snapshot that is refused at the hook leaves words with addresses of moved code, which relocation wrote."""
     rely_on_another_word(folder)
     program.refused("a call leads elsewhere")
     done = program.run("maps", program.later)
@@ -250,7 +250,7 @@ def leads_to_originals(program, folder):
 
 
 def words(program):
-    """A word is led to moved code though it is not the one that it was; or words are led, and others not."""
+    """A word gets an address of moved code though it changed since; or some words get one, and others do not."""
     folder = program.make_snapshot()
     plain = program.expected()
     whole = bytearray((folder / "manifest").read_bytes())
@@ -283,7 +283,7 @@ def words(program):
 
 
 def tables_in_part(program):
-    """A word that no table has led back is left there; or words lead to moved code after the snapshot was refused."""
+    """A word that no table lists keeps its address of moved code; or words do after the snapshot was refused."""
     folder = program.make_snapshot()
     plain = program.expected()
     whole = (folder / "manifest").read_bytes()
@@ -322,7 +322,7 @@ def chosen(program):
 
 
 def outdated(program):
-    """With on-miss = build, a snapshot that does not fit any more is in the way of a new one for good."""
+    """With on-miss = build, a snapshot that no longer fits prevents a new one for ever."""
     program.analyze("--program", program.path)  # on-miss makes none without the C library's
     folder = program.make_snapshot()
     rely_on_another_word(folder)

@@ -28,7 +28,7 @@ def as_is(program):
 
 
 def ways_to_start(program):
-    """Run through the loader, objects lie elsewhere: each way needs its own snapshot."""
+    """Run through the loader, objects are at other addresses: each kind of start needs its own snapshot."""
     program.make_snapshot()
     program.make_snapshot(prefix=[support.LOADER])
     program.applied()

@@ -72,7 +72,7 @@ class Program:
 
 
 def same(program):
-    """A reference leads elsewhere when its symbol is not looked up; or all of them are."""
+    """A reference has another target when its symbol is not looked up; or all symbols are looked up."""
     program.like_plain(False)
     folder = program.make_snapshot()
     check((folder / "relocations").stat().st_size, "there are no tables")
@@ -124,7 +124,7 @@ def others(program):
 def aligned(program):
     """Of a library that wants more than page alignment, and so lies at another distance each time, a reference
     leads to where it lay once; or symbols are looked up because of it."""
-    # All references lead to the first: to the unplaced library, or to the other.
+    # All references are bound to the first: to the unplaced library, or to the other.
     for libraries in ["-lsymbols", "-laligned"], ["-laligned", "-lsymbols"]:
         program.libraries = ["-Wl,--no-as-needed", *libraries]
         for kind in ["-fPIE", "-pie"], ["-no-pie", "-fno-pie"]:

@@ -97,8 +97,8 @@ def without_looking(calls):
 
 
 def same(program):
-    """A start has another mapping, another call, or another snapshot than that of direct-calls alone; or code
-    waits for code that nobody moves."""
+    """A start has another mapping, another call, or another snapshot than with direct-calls alone; or code waits for
+    moved code that never comes."""
     program.analyze("--program", program.path)  # the C library, too
     seen = {}
     for passes in "direct-calls", "direct-calls, concat":
@@ -162,8 +162,8 @@ def order(program):
         for options in [], ["copy = always", "order = as-loaded"]:
             program.passes_of = passes
             program.configure(*options)
-            log, first = program.run().stderr, program.maps()
-            check(("the pass 'concat' runs behind 'direct-calls'" in log) == passes.startswith("concat"), log)
+            program.run()
+            first = program.maps()
             folder = program.make_snapshot()
             program.applied()
             program.applied(MVLD_DEBUG="files")  # passes are not mapped

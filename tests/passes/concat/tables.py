@@ -107,7 +107,7 @@ def same_where_it_moves(folder, program, *moves, status=0, **environment):
     cache = folder / "cache"
     support.analyze(cache, "--program", program)
     environment = {**environment, "XDG_CACHE_HOME": cache, "MVLD_PASS_PATH": CONCAT,
-                   "MVLD_TUNABLES": "app.passes=concat:" + support.COPY_TUNABLE}
+                   "MVLD_TUNABLES": "app.passes=concat:" + support.COPY_TUNABLE, **support.TELL_MAPPED}
     for how, more in ("in the process", {}), ("makes one", {"MVLD_SNAPSHOT": "1"}), ("from a snapshot", {}):
         log = folder / "log"
         for old in folder.glob("log.*"):
@@ -122,7 +122,7 @@ def same_where_it_moves(folder, program, *moves, status=0, **environment):
               f"{program.name} {how}: {done.returncode}, last {last}\n{done.stderr[-1000:]}{said[-1500:]}")
         missing = {Path(path).name for path in (program, *moves)} - {name for name, *_ in support.moved_code(said)}
         check(not missing, f"these did not move: {missing}")
-        check(("its work is in the snapshot" in said) == (how == "from a snapshot"), said[-2000:])
+        check(("concat.so" in support.from_snapshot(done)) == (how == "from a snapshot"), said[-2000:])
 
 
 # ---- what compilers make ---------------------------------------------------------------------------

@@ -90,7 +90,7 @@ def image(world, how):
 
 
 def unnamed(world, how):
-    """No build-id; calls of the program would lead to the other of two functions."""
+    """No build-id; calls of the program would reach the other of two functions."""
     support.take(world.folder, WORLD, "libswapped.so", "swapped-new.so=new.so", "swapped")
     world.program, lib, new = [world.folder / name for name in ("swapped", "libswapped.so", "new.so")]
     os.utime(lib, (TIME, TIME))

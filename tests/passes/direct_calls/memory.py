@@ -89,7 +89,7 @@ def entry_slot(obj, address):
 
 
 def single(obj, address, before, after):
-    """Where the call led of which the function's own instruction took the place, or None."""
+    """The target of the call that was replaced by the function's own instruction, or None."""
     led = address + 5 + struct.unpack("<i", before[1:])[0] if before[0] == 0xe8 else 0
     code = obj.read(led, 16).removeprefix(b"\xf3\x0f\x1e\xfa") if led else b""
     return led if code.startswith(after.lstrip(b"\x2e") + b"\xc3") else None
@@ -168,7 +168,7 @@ def direct_sites(objects):
 
 
 def check_targets(objects):
-    """In a program without lazy binding: each site leads where its slot does."""
+    """In a program without lazy binding: each site has the target of its slot."""
     n = 0
     for o in of_files(objects):
         for at, slot, target in changes(o):

@@ -178,7 +178,7 @@ def replaced(world):
 
 
 def watched(world):
-    """Somebody watches calls through the PLT, or slots are bound in another way."""
+    """An auditor or profiler counts calls in the PLT, or slots are bound by other rules."""
     audit = world.folder / "audit.so"
     (world.folder / "audit.c").write_text(
         "unsigned la_version(unsigned v) { return v; }\n")
@@ -232,7 +232,7 @@ def moved(world):
     plain = world.made()
     check(world.made(**both) < plain, "calls are changed where they no longer run")
     for prefix, tunables in (([], f"concat.leave={world.program.name}"),
-                             (["prlimit", "--as=8000000000"], "")):  # there is no room for moved code
+                             (["prlimit", "--as=8000000000"], "")):  # no addresses for moved code are free
         made = world.made(prefix=prefix, MVLD_TUNABLES=tunables, **both)
         check(made == plain, f"{prefix} {tunables}: {made} of {plain}")
 

@@ -24,7 +24,7 @@ def functions(bodies):
     return "".join(f"f{i}:\n.cfi_startproc\n{body}\n.cfi_endproc\n" for i, body in bodies)
 
 
-# Each function depends on one some way before or behind it, and the last one stays:
+# Each function depends on one some distance before or behind it, and the last one stays:
 # who goes over all of them until nothing changes goes over them N times.
 def zigzag():
     def next_of(i):

@@ -82,7 +82,7 @@ static int same(const struct cpu_answer *a, const struct cpu_answer *b)
     return memcmp(a, b, sizeof *a) == 0;
 }
 
-/* What is kept is what the CPU says; the rest is not there. */
+/* The record has the CPU's answers, and nothing else. */
 static void is_kept(void)
 {
     static const uint32_t kept[][2] = {{2, 0}, {4, 0}, {4, 4}, {0xd, 0}, {0xd, 2}, {0xd, 19}, {0x14, 0},
@@ -211,7 +211,7 @@ static void is_damaged(void)
     CHECK(cpu_record_check(&copy, size, &why) < 0);
 }
 
-/* Where there is nothing to gain, or where answers differ. */
+/* No record is made where it gains nothing, or where answers differ. */
 static void is_none(void)
 {
     static const struct cpu_answer refused[] = {

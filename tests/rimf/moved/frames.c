@@ -19,7 +19,7 @@ struct searched {
     int32_t code, fde;
 };
 
-/* One record: an FDE or a CIE, and where its distances lead. */
+/* One record: an FDE or a CIE, and the addresses that it names. */
 struct said {
     uintptr_t address;
     uint8_t bytes[RECORD_MAX]; /* with zeros instead of distances out of it */

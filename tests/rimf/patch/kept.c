@@ -199,7 +199,7 @@ static void calls_fail(void)
             t.kernel.fail_at = 0;
             for (size_t site = 0; site < PATCH_SITES; site++)
                 CHECK(patch_sites_table[site].caller() == state, "(%d)", r);
-            /* Who fails to answer once is not asked again. */
+            /* A kernel that fails to answer once is not asked again. */
             CHECK(commit_next() == 0 && opens() ==
                   (t.kernel.last == SYS_ioctl && errors[e] != -EINTR));
             rimf_patcher_destroy(t.patcher);

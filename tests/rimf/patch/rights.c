@@ -100,7 +100,7 @@ static void sealed(void)
     }
     commits_by("selfmem");
     add_thread();
-    for (int i = 0; i < 3; i++) { /* no way that is safe while others run */
+    for (int i = 0; i < 3; i++) { /* no method that is safe while other threads run */
         struct mvld_patch_report report;
 
         CHECK(commit_next(&report) == -EPERM && report.applied == 0 && report.refused == PATCH_SITES);
@@ -126,7 +126,7 @@ static void no_ioctl(void)
     commits_by("remap");
 }
 
-/* Neither way of asking who else runs: then the batch is treated as if somebody did. */
+/* Neither call tells whether other threads run: then the batch is treated as if some did. */
 static void no_unshare(void)
 {
     filter(SYS_unshare, 0, 0xffffffff);

@@ -119,7 +119,7 @@ def refused():
 
 
 def states():
-    """Where nobody should be led anywhere the tool waits, or says why not; and the program is whole."""
+    """Where no thread can be borrowed, the tool waits, or says why not; and the program is unchanged."""
     # A handler has interrupted malloc: what is called then would wait for ever.
     p = start(HARD, "malloc")
     code, out, err = run(GETPID, p.pid, 1, "allocate")

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * main.c: calls the library in each way that goes through a gate, and prints what it says; then it does what its
+ * main.c: calls the library in each way that passes a gate, and prints the results; then it does what its
  * argument says.
  */
 #include <execinfo.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * library.c: what leads to functions, and what does not.  Its symbols are stripped.
+ * library.c: functions that are reachable in each way, and functions that are not.  Its symbols are stripped.
  */
 #ifdef __clang__ /* which only checks this file for warnings */
 #define ALONE __attribute__((noinline))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * switched.c: only what the plugin writes leads to the variants of `greet`.
+ * switched.c: only the plugin's descriptors name the variants of `greet`.
  */
 #include <multiverse.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * library.c: functions in front of whose instructions code runs.  `looped` is made by hand: it keeps a value in the
- * red zone and flags over an instruction that can make way, and it has a head of short instructions.
+ * red zone and flags over an instruction that can be displaced, and it has a head of short instructions.
  */
 #include <alloca.h>
 #include <string.h>

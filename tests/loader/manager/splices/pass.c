@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * pass.c: code in front of each instruction of a library that can make way, or of each `stride`-th of them, from
+ * pass.c: code in front of each instruction of a library that can be displaced, or of each `stride`-th of them, from
  * `first` on.  The code destroys whatever it may destroy, and some of what it may not: registers that calls destroy,
  * flags, the stack below it.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * edit.c: references of some kinds that lead to one function lead to another; and, as `wrong` says, an
+ * edit.c: retargets references of some kinds from one function to another; and, as `wrong` says, makes an
  * edit that must be refused.
  */
 #include <mvld/pass.h>
@@ -97,7 +97,7 @@ static int visit(void *cookie, const struct mvld_reference *reference)
     return wrong(w, reference);
 }
 
-/* A patch of the pass has led the last reference, a call, elsewhere before the pass ends. */
+/* A patch of the pass has changed the target of the last reference, a call, before the pass ends. */
 static int behind(const struct work *w)
 {
     const struct mvld_api *api = w->ctx->api;
@@ -163,7 +163,7 @@ static int lead_entry(const struct mvld_context *ctx, const struct mvld_object *
     switch (ctx->settings[WRONG].number) {
     case UNPROVEN: entries.at[entry].site++; break;
     case STALE: entries.at[entry].target++; break;
-    case DATA: entries.at[as].target++; break; /* nowhere that an entry leads */
+    case DATA: entries.at[as].target++; break; /* no entry has this target */
     case TWICE: retarget(ctx, entries.at[entry], entries.at[as].target); break;
     default: break;
     }

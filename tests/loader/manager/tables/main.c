@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * References of every kind; what it prints is where they lead.
+ * References of every kind.  It prints their targets.
  */
 #include <dlfcn.h>
 #include <stdio.h>
