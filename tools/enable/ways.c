@@ -65,7 +65,8 @@ static char *wrapper_place(const struct target *t, const char **why)
     if (!folder)
         *why = "no HOME says where a user's commands go";
     else if (!is_searched_before(folder, own))
-        *why = must_print("PATH has no %s before %s, so a wrapper there would not be found", folder, own);
+        *why = must_print("PATH has no %s before %s, so a wrapper there would not be found: export PATH=%s:$PATH",
+                          folder, own, folder);
     else
         place = must_print("%s%s", folder, slash);
     if (place && !access(place, F_OK) && !is_wrapper_of(place, t->called)) {
@@ -82,8 +83,12 @@ static char *wrapper_of(const struct target *t, size_t *size) { return wrapper_m
 
 static char *interp_place_of(const struct target *t, const char **why)
 {
+    struct stat st;
     *why = NULL;
-    return must_print("%s", t->program);
+    if (!geteuid() || stat(t->program, &st) || st.st_uid == geteuid())
+        return must_print("%s", t->program);
+    *why = "only its owner and root can change its file (set-interp)";
+    return NULL;
 }
 
 const struct way ways[] = {
