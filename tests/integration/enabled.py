@@ -74,6 +74,14 @@ def upgraded(machine):
     shutil.rmtree("/var/cache/mvld/snapshots")
     found = machine.status(program, trouble=True)
     check("no snapshot is applied: there is none" in found["trouble"], f"status: {found}")
+    doctor = {finding["text"]: finding for finding in json.loads(did([machine.mvld, "doctor", "--json"]))}
+    check(doctor[f"{program}: {found['trouble']}"]["remedy"] == f"mvld enable {program}", f"doctor: {doctor}")
+    loader = Path(libdir) / "ld-mvld.so.1"
+    whole = loader.read_bytes()
+    os.truncate(loader, 4096)
+    done = subprocess.run([machine.mvld, "doctor"], capture_output=True, text=True)
+    check(done.returncode == 1 and f"Programs, loader: {loader}: it is truncated" in done.stdout, f"doctor: {done}")
+    loader.write_bytes(whole)
     program.unlink()
     found = machine.status(program, trouble=True)
     check("gone" in found["trouble"] and found["remedy"] == f"mvld disable {program}", f"status: {found}")

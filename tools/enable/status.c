@@ -100,6 +100,14 @@ static struct state state_of(const struct change *c)
     return s;
 }
 
+char *enable_trouble(const struct change *c, char **remedy)
+{
+    struct state s = state_of(c);
+    *remedy = s.remedy;
+    free(s.snapshot);
+    return s.why;
+}
+
 int enable_is_stale(const char *program)
 {
     char *record = changes_path();
@@ -109,9 +117,10 @@ int enable_is_stale(const char *program)
         for (const struct change *c = NULL; (c = changes_next(&rows, c, program));) {
             made |= strcmp(c->field[CHANGE_KIND], "interp") != 0;
             if (way_of(c)) {
-                struct state s = state_of(c);
-                stale |= s.why != NULL;
-                state_free(&s);
+                char *remedy, *why = enable_trouble(c, &remedy);
+                stale |= why != NULL;
+                free(remedy);
+                free(why);
             }
         }
     changes_free(&rows);

@@ -11,6 +11,7 @@
 #include "tools/common/tools.h"
 #include "tools/enable/enable.h"
 #include "tools/interp/interp.h"
+#include "tools/run/itself.h"
 #include "tools/run/wrapper.h"
 
 #include <stdlib.h>
@@ -153,9 +154,10 @@ char *way_trouble(const struct change *c, char **remedy)
     }
     if (way->text && !is_of_this_mvld(way, c))
         return must_print("another mvld made %s", path);
-    if (!way->text && access(c->field[CHANGE_LOADER], X_OK)) {
+    const char *damage = way->text ? NULL : loader_damage(c->field[CHANGE_LOADER]);
+    if (damage) {
         *remedy = must_print("mvld-restore --all");
-        return must_print("it does not start: there is no %s", c->field[CHANGE_LOADER]);
+        return must_print("it does not start: %s: %s", c->field[CHANGE_LOADER], damage);
     }
     free(*remedy);
     *remedy = NULL;

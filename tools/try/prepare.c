@@ -7,6 +7,7 @@
 #include "tools/common/tools.h"
 #include "tools/enable/enable.h"
 #include "tools/interp/interp.h"
+#include "tools/run/itself.h"
 #include "tools/run/program.h"
 
 #include <errno.h>
@@ -199,9 +200,9 @@ static const char *resolve_program(char **argv, struct program *p)
 const char *prepare_ways(struct try_runs *r, const char *scratch, char **argv)
 {
     struct program p;
-    const char *why = resolve_program(argv, &p);
-    if (why)
-        return why;
+    const char *why = resolve_program(argv, &p), *damage = loader_damage(path_loader());
+    if (why || damage)
+        return why ? why : must_print("%s: %s", path_loader(), damage);
     char *real = realpath(p.path, NULL), *analyses = must_print("%s/mvld/analysis", scratch);
     char *mvld = realpath("/proc/self/exe", NULL);
     char **plain = environment_with(scratch, NULL);
