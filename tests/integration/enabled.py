@@ -76,6 +76,10 @@ def upgraded(machine):
     check("no snapshot is applied: there is none" in found["trouble"], f"status: {found}")
     doctor = {finding["text"]: finding for finding in json.loads(did([machine.mvld, "doctor", "--json"]))}
     check(doctor[f"{program}: {found['trouble']}"]["remedy"] == f"mvld enable {program}", f"doctor: {doctor}")
+    did([machine.mvld, "enable", program])
+    os.utime(program)  # its snapshot fits no more, and its file is still one of set-interp
+    brief = did([machine.mvld, "doctor"])
+    check(brief.count(f"-> mvld enable {program}\n") == 1, f"one remedy is said once:\n{brief}")
     loader = Path(libdir) / "ld-mvld.so.1"
     whole = loader.read_bytes()
     os.truncate(loader, 4096)
