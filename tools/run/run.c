@@ -31,8 +31,8 @@ static const char run_usage[] =
     "Runs PROGRAM, found as a shell finds it, under ld-mvld.so.1: its own file, unchanged.\n"
     "Of a script the interpreter (#!) runs under mvld.  Static executables, programs with\n"
     "set-id bits or capabilities, those that may not be read, and programs for another\n"
-    "loader are started plainly, and all where ld-mvld.so.1 is missing, which is said on\n"
-    "standard error.\n"
+    "loader are started plainly, and all where ld-mvld.so.1 is missing or truncated, which\n"
+    "is said on standard error.\n"
     "\n" REQUEST_USAGE
     "  --argv0 NAME         the program's argv[0]\n"
     "  --loader FILE        instead of the installed ld-mvld.so.1\n"
