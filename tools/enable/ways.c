@@ -25,15 +25,15 @@ static int is_same_folder(const char *a, const char *b)
     return !stat(a, &x) && !stat(b, &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
-/* Whether a shell searches `folder` before `other`, and both. */
+/* Whether a shell searches `other`, and before it `folder`, or anything with NULL. */
 static int is_searched_before(const char *folder, const char *other)
 {
     const char *path = getenv("PATH");
     char *list = must_print("%s", path ? path : ""), *rest = list;
-    int first = 0, both = 0;
+    int first = !folder, both = 0;
     for (char *entry; !both && (entry = strsep(&rest, ":"));) {
         both = is_same_folder(entry, other);
-        first |= !both && is_same_folder(entry, folder);
+        first |= !both && folder && is_same_folder(entry, folder);
     }
     free(list);
     return first && both;
@@ -66,8 +66,8 @@ static char *wrapper_place(const struct target *t, const char **why)
     if (!folder)
         *why = "no HOME says where a user's commands go";
     else if (!is_searched_before(folder, own))
-        *why = must_print("PATH has no %s before %s, so a wrapper there would not be found: export PATH=%s:$PATH",
-                          folder, own, folder);
+        *why = must_print("PATH has no %s before %s, so a wrapper there would not be found: export PATH=%s:%s$PATH", folder,
+                          own, folder, is_searched_before(NULL, own) ? "" : must_print("%s:", own));
     else
         place = must_print("%s%s", folder, slash);
     if (place && !access(place, F_OK) && !is_wrapper_of(place, t->called)) {

@@ -58,7 +58,7 @@ const char *loader_damage(const char *loader)
     const Elf64_Phdr *ph;
     size_t headers;
 
-    return read_head(loader, head, &ph, &headers);
+    return access(loader, X_OK) ? strerror(errno) : read_head(loader, head, &ph, &headers);
 }
 
 /* Finds our loader's entry for this.  NULL, or why there is none. */

@@ -209,7 +209,7 @@ static int start(const struct program *p, struct command *c, const char *loader)
     if (in_place || p->kind != PROGRAM_PLAIN || (off && !strcmp(off, "off"))) {
         execv(file, c->asked);
     } else if (c->direct || (why = execute_itself(loader, file, c->asked, must))) {
-        if (why && !damage && !access(loader, X_OK))
+        if (why && !damage)
             complain(c->name, "%s: started as with --direct: %s", p->path, why);
         char *name = *c->asked;
         put_loader(p, c, loader);
