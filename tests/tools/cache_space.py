@@ -232,6 +232,23 @@ def bound(world):
         equal(run(mvld, "cache", *words, env=world.env())[0], 2, str(words))
 
 
+def bound_after_analyze(world):
+    """What `mvld analyze' calls up to date, the build that follows removes, and makes a snapshot without it; as after
+    upgrades of mvld, when no start takes a snapshot with it."""
+    other = world.folder / "other.so"
+    world.compile("int other;\n", other)
+    world.mvld("analyze", other)
+    world.mvld("analyze", "--program", world.path, said=None)
+    size = sum(item["size"] for item in world.items("analysis").values())
+    for path in world.items("analysis"):
+        os.utime(path, (1e9, 1e9))
+    os.utime(world.analysis(other), (1.1e9, 1.1e9))
+    world.mvld("analyze", "--program", world.path, said=None)
+    code, out, err = run(mvld, "build", world.path, env=world.env(MVLD_CACHE_SIZE=str(size - 1)))
+    equal((code, world.analysis(other)), (0, None), f"what was used longest ago stays: {err}")
+    equal(world.state(Path(out.strip()))[0], "good", err)
+
+
 with tempfile.TemporaryDirectory() as scratch:
     globals()[sys.argv[4]](World(Path(scratch)))
 finish()
