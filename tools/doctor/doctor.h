@@ -16,6 +16,7 @@ enum finding_state {
 struct finding {
     enum finding_state state;
     char *heading, *name, *text, *remedy; /* or NULL */
+    int shown;
 };
 
 struct report {
