@@ -74,6 +74,7 @@ struct patch_region {
     /* patch/remap.c: a copy, and the address that its first byte replaces */
     uintptr_t aside, aside_of;
     size_t aside_size;
+    int aside_is_file; /* of the same file, by ordinary pages */
 };
 
 /* Pages that are changed together: [start, stop) of one region, for the patches [first, end) by address. */
