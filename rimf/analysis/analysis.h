@@ -57,8 +57,7 @@
  * ADDRESSES.  If a function's canonical address becomes that of its moved code, it must be changed
  * everywhere: in relocated words, and in the operands (ANALYSIS_TO_CODE) of movable code, moved and
  * original.  FIXED_CODE lists code whose address other code has, or might have, and code that does not
- * move: their canonical addresses must be the original ones.  The list must be right.  Without this table
- * all code is fixed.
+ * move: their canonical addresses must be the original ones.  The list must be right.
  *
  * NAMES.  Symbols and names are for debuggers of moved code (symfile.h), and name functions for passes.  Their
  * checksums are checked with the whole file only, and their entries where they are read.
@@ -283,8 +282,7 @@ struct analysis_fixed {
 
 /* ---- reading -------------------------------------------------------------- */
 
-/* A checked view of the bytes; tables that were not requested or do not exist are empty.  `fixed` is NULL
- * if there is no such table. */
+/* A checked view of the bytes; tables that were not requested are empty. */
 struct analysis {
     const struct analysis_header *header;
     const struct analysis_segment *segments;
@@ -294,7 +292,7 @@ struct analysis {
     const struct analysis_jump_table *jump_tables;
     const struct analysis_frame *frames; /* by start */
     const struct analysis_frame_fix *frame_fixes;
-    const struct analysis_branch *branches; /* NULL: an old analysis without JOINED; or not requested */
+    const struct analysis_branch *branches;
     const struct analysis_fixed *fixed;
     size_t n_segments, n_units, n_calls, n_references, n_jump_tables, n_frames, n_frame_fixes,
         n_branches, n_fixed;

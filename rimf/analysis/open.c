@@ -145,7 +145,7 @@ static const char *take_table(const struct analysis_header *header, const struct
                               const void **entries, size_t *count)
 {
     if (!table)
-        return NULL;
+        return "a table is missing";
     if (!is_whole(header, table))
         return "a table has a wrong checksum";
     *entries = (const uint8_t *)header + table->offset;

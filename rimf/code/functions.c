@@ -136,7 +136,7 @@ static void fill(struct mvld_function *out, struct rimf_object *object, const st
     };
     out->name = name_at(names, out->entry);
     out->flags = flags_of(names, unit, out->entry);
-    if (unit->reason || !s->branches || s->header->flags)
+    if (unit->reason || s->header->flags)
         return;
     while (first > s->units && first[-1].flags & ANALYSIS_JOINED)
         first--;

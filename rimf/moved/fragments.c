@@ -166,9 +166,7 @@ size_t moved_cut(const struct rimf_object *object, const struct analysis *s,
 {
     size_t n = 0;
 
-    *why = s->branches ? NULL : "its analysis does not say where it may be cut";
-    for (size_t first = *why ? s->n_units : movable_from(s, 0), end; first < s->n_units;
-         first = movable_from(s, end)) {
+    for (size_t first = movable_from(s, 0), end; first < s->n_units; first = movable_from(s, end)) {
         end = joined_end(s, first);
         if (n < room) {
             fragments[n] = fragment_of(s, first, end);
@@ -176,7 +174,7 @@ size_t moved_cut(const struct rimf_object *object, const struct analysis *s,
         }
         n++;
     }
-    if (!n && !*why)
+    if (!n)
         *why = "no function of it can be moved";
     return n;
 }
@@ -185,7 +183,7 @@ int moved_is_fragment(const struct analysis *s, uint32_t start, size_t size)
 {
     const struct analysis_unit *first = analysis_unit_at(s, start), *last;
 
-    if (!s->branches || !size || size > UINT32_MAX - start || !first || first->start != start ||
+    if (!size || size > UINT32_MAX - start || !first || first->start != start ||
         first->reason != ANALYSIS_PROVEN ||
         (first > s->units && first[-1].flags & ANALYSIS_JOINED))
         return 0;

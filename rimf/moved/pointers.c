@@ -160,8 +160,6 @@ static const char *stays(const struct rimf_object *object, const struct analysis
 
     if (!s)
         return why;
-    if (!s->fixed)
-        return "its analysis does not say whose addresses stay";
     if (is_all_fixed(s))
         return "it computes with addresses of its code, or asks whose they are";
     noted = elf_note_each(&object->view, MULTIVERSE_NOTE_NAME, MULTIVERSE_NOTE_TABLES, NULL, NULL);
