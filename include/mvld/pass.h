@@ -31,9 +31,8 @@
  *
  *   A query returns what earlier passes want (`target`), and also what memory contains (`found`).  A later pass
  *   may want something else.  Memory is changed once, after the last pass.  There are two exceptions: the edits of
- *   earlier passes are made before a pass uses patch_begin, moved_find or code_add, and all but their splices
- *   before it uses instruction_each or code_splice, which depend on the new bytes; and patches of code
- *   (pass/patches.h) are made when they are committed.
+ *   earlier passes are made before a pass uses patch_begin, moved_find or code_add, which depend on the new bytes;
+ *   and patches of code (pass/patches.h) are made when they are committed.
  *
  *   Every pass needs options (pass/options.h) and the first parts of struct mvld_api.  Passes that move code need
  *   pass/moved.h; passes that patch bytes of code need pass/patches.h.
@@ -382,8 +381,9 @@ struct mvld_api {
                          int (*visit)(void *cookie, const struct mvld_function *), void *cookie, const char **why);
     /* Finds the function that contains `address`.  Returns 0; -ENOENT: no known function; -ENOMEM. */
     int (*function_find)(struct mvld_image *, uintptr_t address, struct mvld_function *out);
-    /* Visits each instruction of a decoded or movable function, by address, with its present bytes.  As
-     * function_each; -ENODATA also if the function is not decoded, or code of its object was moved. */
+    /* Visits each instruction of a decoded or movable function, by address, with the target that earlier passes
+     * want.  As function_each; -ENODATA also if the function is not decoded, a pass removes it, or code of its
+     * object moves. */
     int (*instruction_each)(struct mvld_image *, const struct mvld_function *,
                             int (*visit)(void *cookie, const struct mvld_instruction *), void *cookie,
                             const char **why);

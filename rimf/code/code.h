@@ -4,7 +4,7 @@
  *
  * The analysis of an object has its functions and how far each is proven, but no instructions.  They are
  * decoded again from the present code, which passes may have changed; each change replaces one instruction by
- * one of the same length, so instruction boundaries stay.
+ * one of the same length, so instruction boundaries stay.  Targets are those that passes want.
  */
 #ifndef RIMF_CODE_H
 #define RIMF_CODE_H

@@ -9,6 +9,7 @@
 
 #include "rimf/base/base.h"
 #include "rimf/base/sort.h"
+#include "rimf/image/edits.h"
 #include "rimf/image/original.h"
 #include "rimf/moved/moved.h"
 #include "rimf/x86/decode.h"
@@ -215,7 +216,7 @@ const struct analysis_unit *code_unit_at(struct mvld_image *image, struct rimf_o
            : !(unit->flags & ANALYSIS_DECODED) ? "its function is not proven"
            : object->moved                     ? "its code was moved before" /* a jump was written over some of it */
            : object->code.patched & OBJECT_PATCHED  ? "a pass changed code of its object, byte by byte"
-                                               : NULL;
+                                               : rimf_removed_by(image, object->view.bias + unit->start);
     return *why ? NULL : unit;
 }
 
@@ -277,6 +278,29 @@ int code_instructions_at(struct mvld_image *image, struct rimf_object *object, c
     return 0;
 }
 
+/* Records the targets that passes want for calls, by their displacement or by their slot. */
+static void note_wanted(struct mvld_image *image, const struct rimf_object *object, const struct analysis *s,
+                        const struct code_instructions *all)
+{
+    uintptr_t bias = object->view.bias;
+    size_t call = all->n ? analysis_first_from(s->calls, s->n_calls, sizeof *s->calls, (uint32_t)(all->list[0].address - bias)) : 0;
+
+    for (size_t i = 0; i < all->n; i++) {
+        struct mvld_instruction *at = &all->list[i];
+        const struct rimf_retarget *wanted = at->target ? rimf_retarget_at(image, at->address + at->length - 4u) : NULL;
+        uintptr_t slot = 0, target;
+
+        if (call < s->n_calls && bias + s->calls[call].address - at->address < at->length)
+            slot = analysis_slot(&s->calls[call++]);
+        target = slot && rimf_edits_of(image, object) ? rimf_edit_wanted(image, object, bias + slot).target : 0;
+        at->target = wanted ? wanted->target : target ? target : at->target;
+        if (target && at->flow == MVLD_FLOW_CALL_INDIRECT)
+            at->flow = MVLD_FLOW_CALL;
+        if (target && at->flow == MVLD_FLOW_JUMP_INDIRECT)
+            at->flow = MVLD_FLOW_JUMP;
+    }
+}
+
 int rimf_instruction_each(struct mvld_image *image, const struct mvld_function *function,
                           int (*visit)(void *cookie, const struct mvld_instruction *), void *cookie,
                           const char **why)
@@ -296,6 +320,7 @@ int rimf_instruction_each(struct mvld_image *image, const struct mvld_function *
     result = code_instructions_at(image, object, s, unit, &all, why);
     if (result)
         return result;
+    note_wanted(image, object, s, &all);
     for (size_t i = 0; i < all.n && !result; i++)
         result = visit(cookie, &all.list[i]);
     code_instructions_release(&image->heap, &all);

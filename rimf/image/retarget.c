@@ -117,17 +117,17 @@ static int is_stale(const struct asked *a, uintptr_t at, uintptr_t found)
     return a->reference->target != now;
 }
 
-/* Its function becomes traps. */
-static int refuse_removed(const struct asked *a, uintptr_t start)
+const char *rimf_removed_by(struct mvld_image *image, uintptr_t entry)
 {
-    const struct rimf_removals *all = &a->image->removals;
-    char why[128];
+    const struct rimf_removals *all = &image->removals;
     size_t i = 0;
 
-    while (i + 1 < all->n && all->list[i].start != start)
+    if (!rimf_is_removed(image, entry))
+        return NULL;
+    while (i + 1 < all->n && all->list[i].start != entry)
         i++;
-    rimf_format(why, sizeof why, "the pass '%s' removes its function", all->list[i].ctx->pass);
-    return refuse(a, EEXIST, why);
+    rimf_format(image->error, sizeof image->error, "the pass '%s' removes its function", all->list[i].ctx->pass);
+    return image->error;
 }
 
 static int find_operand(const struct asked *a, struct rimf_retarget *out)
@@ -136,6 +136,7 @@ static int find_operand(const struct asked *a, struct rimf_retarget *out)
     int error;
     const struct analysis *s = unmoved_analysis(a, &error);
     const struct analysis_unit *unit;
+    const char *removed;
     uintptr_t site = a->reference->site, at = site + (kind == MVLD_REFERENCE_LEA ? 2 : 1);
     int32_t distance;
 
@@ -147,8 +148,9 @@ static int find_operand(const struct asked *a, struct rimf_retarget *out)
         rimf_operand_kind((const uint8_t *)at) != kind)
         return refuse(a, ENOENT, "no such reference is proven");
     unit = analysis_unit_at(s, (uint32_t)(at - a->object->view.bias));
-    if (unit && rimf_is_removed(a->image, a->object->view.bias + unit->start))
-        return refuse_removed(a, a->object->view.bias + unit->start);
+    removed = unit ? rimf_removed_by(a->image, a->object->view.bias + unit->start) : NULL;
+    if (removed)
+        return refuse(a, EEXIST, removed);
     out->at = at;
     out->next = at + sizeof distance;
     memcpy(&distance, (const void *)at, sizeof distance);

@@ -157,6 +157,8 @@ int rimf_word_is_pointer(struct mvld_image *, struct rimf_object *, uintptr_t wo
 int rimf_reference_retarget(const struct mvld_context *, const struct mvld_reference *, uintptr_t target);
 /* The wanted target of the word, the entry or the displacement at this address; or NULL. */
 const struct rimf_retarget *rimf_retarget_at(const struct mvld_image *, uintptr_t at);
+/* The sentence that names the pass that removes this function, valid until the next one; or NULL. */
+const char *rimf_removed_by(struct mvld_image *, uintptr_t entry);
 /* 1: it counts; another pass did not say otherwise since, and it does not lead there already. */
 int rimf_retarget_counts(const struct mvld_image *, const struct rimf_retarget *);
 /* 1: one that counts leads into these bytes. */

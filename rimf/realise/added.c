@@ -131,7 +131,7 @@ void *rimf_code_add(const struct mvld_context *ctx, size_t size, const struct mv
         return NULL;
     /* Code of earlier passes is placed first, because unwinders learn of code in the order of its addresses. */
     if ((image->moved && image->moved->n_planned > image->moved->n) || rimf_splices_wait(image))
-        rimf_image_emit_before(image, 1);
+        rimf_image_emit_before(image);
     return rimf_code_place(ctx, size, functions, n, names);
 }
 

@@ -272,7 +272,7 @@ static void emit_moves(struct mvld_image *image, int *failed)
     fail(image, mover, error);
 }
 
-int rimf_image_emit(struct mvld_image *image, int splices)
+int rimf_image_emit(struct mvld_image *image)
 {
     size_t made = image->moved ? image->moved->n : 0;
     int failed = 0, error = 0;
@@ -291,7 +291,7 @@ int rimf_image_emit(struct mvld_image *image, int splices)
     end_edits(image);
     if (image->removals.n)
         emit_each(image, rimf_removals_emit, &failed);
-    if (image->splices && splices)
+    if (image->splices)
         emit_each(image, rimf_splices_emit, &failed);
     if (image->sections_wanted)
         emit_each(image, rimf_protections_emit, &failed);
@@ -304,18 +304,18 @@ static int is_runner(const struct mvld_image *image)
     return image->heap.alone || image->runner == (uint32_t)SYS3(image->sys, SYS_gettid, 0, 0, 0);
 }
 
-void rimf_image_emit_before(struct mvld_image *image, int splices)
+void rimf_image_emit_before(struct mvld_image *image)
 {
     int references = image->retargets.n && image->retargets.list[0].ctx != image->unfinished;
     int calls = image->reports && (image->reports->ctx != image->unfinished || image->reports->next);
     int moves = image->moved && image->moved->mover && image->moved->mover != image->unfinished;
     int removes = image->removals.n && image->removals.list[0].ctx != image->unfinished;
 
-    splices = splices && image->splices;
-    if (image->stage != RIMF_STAGE_RUN || !(references || calls || moves || removes || splices) || !is_runner(image))
+    if (image->stage != RIMF_STAGE_RUN || !(references || calls || moves || removes || image->splices) ||
+        !is_runner(image))
         return;
     image->stage = RIMF_STAGE_NONE;
-    rimf_image_emit(image, splices);
+    rimf_image_emit(image);
     image->stage = RIMF_STAGE_RUN;
 }
 

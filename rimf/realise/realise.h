@@ -12,11 +12,11 @@
 int rimf_pass_ran(struct mvld_image *, const struct mvld_context *);
 /* A pass has failed: its edits are dropped. */
 void rimf_pass_failed(struct mvld_image *, const struct mvld_context *);
-/* Makes the edits of passes, except the running one's; splices only if that is said.  0, or negative errno: those of
- * some pass could not be made, which the feeder's `failed` is told. */
-int rimf_image_emit(struct mvld_image *, int splices);
+/* Makes the edits of passes, except the running one's.  0, or negative errno: those of some pass could not be
+ * made, which the feeder's `failed` is told. */
+int rimf_image_emit(struct mvld_image *);
 /* The same, before the running pass uses actual bytes: earlier passes' edits are made. */
-void rimf_image_emit_before(struct mvld_image *, int splices);
+void rimf_image_emit_before(struct mvld_image *);
 struct emit_calls; /* emit/calls.h */
 /* realise/calls.c: makes them in this process, together if possible; `apart`: some of the code has moved.  Counts
  * in the `now` of the object's edits.  0, or negative errno with a sentence: nothing more can be changed. */

@@ -69,10 +69,9 @@ void rimf_pass_failed(struct mvld_image *image, const struct mvld_context *ctx)
     (void)ctx;
 }
 
-int rimf_image_emit(struct mvld_image *image, int splices)
+int rimf_image_emit(struct mvld_image *image)
 {
     (void)image;
-    (void)splices;
     return 0;
 }
 

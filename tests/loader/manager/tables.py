@@ -135,10 +135,16 @@ def later(world):
 
 
 def walked(world):
-    """Who looks at instructions while functions are visited meets there what passes before want: code that moves
-    takes the names with it that the visit still needs."""
+    """While functions are visited, what passes before want is made: code that moves takes the names with it that the
+    visit still needs.  Or a pass that looks at instructions is not told the targets that passes before want."""
+    world.build("look", '-DNAME="look"')
+    for passes, function, calls in (("edit, look", "call", 1), ("look, edit", "call", 0), ("direct-calls, look", "choose", 3),
+                                    ("look, direct-calls", "choose", 0)):
+        _, log = world.run(passes=passes, kinds="call", **{"from": "first"}, to="second",
+                           more=f"[look]\nwalk = yes\nto = {'second' if function == 'call' else 'called'}\n")
+        check(re.search(rf"function {function} \d+ calls {calls}\n", log), f"{passes}\n{log}")
     for passes in "edit", "direct-calls, concat, edit", "edit, direct-calls, concat":
-        said = world.run(passes=passes, more="[concat]\ncopy = always\n", walk="yes")
+        said = world.run(passes=passes, more="[concat]\ncopy = always\n", walk="yes", early="yes")
         is_plain_but(said)
         for name in "first", "second", "main", "called", "other", "own":
             check(re.search(rf"function {name} \d", said[1]), f"{passes}: {name} is missing\n{said[1]}")

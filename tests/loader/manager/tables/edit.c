@@ -5,7 +5,11 @@
  */
 #include <mvld/pass.h>
 
-enum { KINDS, FROM, TO, MOST, WRONG, LIST, ENTRY, AS, WALK };
+#ifndef NAME
+#define NAME "edit"
+#endif
+
+enum { KINDS, FROM, TO, MOST, WRONG, LIST, ENTRY, AS, WALK, EARLY };
 enum { NOTHING, TWICE, UNPROVEN, UNRELOCATED, DATA, STALE, BEHIND, JUMP, STAGE, DISGUISED, SECTIONS, DOMAINS };
 
 static const char *const kinds[] = {"call", "jump", "lea", "slot", "word", "jump-table", "all", NULL};
@@ -23,6 +27,7 @@ static const struct mvld_option options[] = {
      .help = "of the program's jump table: it leads where another one does; -1: none"},
     {.name = "as", .type = MVLD_OPTION_INT, .min = 0, .max = 15, .initial = "0", .help = "that one"},
     {.name = "walk", .type = MVLD_OPTION_BOOL, .initial = "no", .help = "looks at each function's instructions"},
+    {.name = "early", .type = MVLD_OPTION_BOOL, .initial = "no", .help = "and then what passes before want is made"},
     {.name = NULL},
 };
 
@@ -170,10 +175,14 @@ static int lead_entry(const struct mvld_context *ctx, const struct mvld_object *
     return retarget(ctx, entries.at[entry], entries.at[as].target);
 }
 
-static int see(void *cookie, const struct mvld_instruction *instruction)
+struct seen { size_t n, calls; uintptr_t to; };
+
+static int see(void *cookie, const struct mvld_instruction *i)
 {
-    (void)instruction;
-    ++*(size_t *)cookie;
+    struct seen *seen = cookie;
+
+    seen->n++;
+    seen->calls += (i->flow == MVLD_FLOW_CALL || i->flow == MVLD_FLOW_JUMP) && i->target == seen->to;
     return 0;
 }
 
@@ -197,15 +206,17 @@ static void find_each(const struct mvld_context *ctx, const struct mvld_object *
     ctx->api->log(ctx->image, MVLD_LOG_PASSES, "calls %s %d", object->name, (int)w.n);
 }
 
-/* To look at instructions makes what passes before want: code moves. */
 static int walk(void *cookie, const struct mvld_function *function)
 {
     const struct mvld_context *ctx = cookie;
+    struct seen seen = {.to = find_target(ctx)};
     const char *why = NULL;
-    size_t n = 0;
 
-    ctx->api->instruction_each(ctx->image, function, see, &n, &why);
-    ctx->api->log(ctx->image, MVLD_LOG_PASSES, "function %s %zu", function->name ? function->name : "none", n);
+    if (ctx->settings[EARLY].number) /* what passes before want is made: code moves */
+        ctx->api->patch_end(ctx->api->patch_begin(ctx->image));
+    ctx->api->instruction_each(ctx->image, function, see, &seen, &why);
+    ctx->api->log(ctx->image, MVLD_LOG_PASSES, "function %s %zu calls %zu", function->name ? function->name : "none",
+                  seen.n, seen.calls);
     return 0;
 }
 
@@ -289,7 +300,7 @@ static int map(const struct mvld_context *ctx, const struct mvld_file *file)
 #endif
 
 __attribute__((visibility("default"))) const struct mvld_pass mvld_pass = {
-    .abi = MVLD_PASS_ABI, .name = "edit", .help = "references lead elsewhere", .options = options, .run = run,
+    .abi = MVLD_PASS_ABI, .name = NAME, .help = "references lead elsewhere", .options = options, .run = run,
 #ifdef MAPS
     .map = map,
 #endif
