@@ -20,7 +20,7 @@ The figure is nanoseconds of CPU time a function, the first quartile of short ru
 only add.  --option adds ways: concat with this option, in
 process and from a snapshot, and the latter once more with an executable that is linked for
 2 MB, whose snapshot can be mapped in huge pages.  What the loader says of huge pages stands before
-the figures: `hugetlb` needs a pool (`mvld doctor` says how).
+the figures.
 """
 import argparse
 import random

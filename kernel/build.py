@@ -9,6 +9,7 @@ The source is that of the package linux-source-VERSION.  What was done is not do
 Nothing is written into the checkout.  MVLD_BUILD says where the plugin was built.
 """
 import argparse
+import gzip
 import os
 import random
 import re
@@ -23,18 +24,22 @@ from pathlib import Path
 ROOM = Path(__file__).resolve().parent
 SOURCE = ROOM.parent
 TOOLS = ("sh cat ls mount insmod rmmod dmesg grep sed head tail sleep reboot tr wc").split()
+FIRMWARE = ("bios-256k.bin", "kvmvapic.bin", "linuxboot_dma.bin")  # what QEMU needs to boot a kernel
 MODULES = ("kernel/torture.ko", "kernel/locking/locktorture.ko", "kernel/rcu/rcutorture.ko",
            "multiverse/kernel/linux/multiverse_test.ko")
 DAMAGED = 100
 # What a kernel says that something is wrong with.
 WARNING = (r".*(WARNING:|BUG:|Oops|Kernel panic|possible recursive|detected .*stalls|lockup|hung task|Call Trace:"
            r"(?!.*\n.*<TASK>.*\n.*dump_stack_lvl.*\n.*warn_alloc)).*")  # that one says that memory was refused
-# config: [processors, tests, repetitions, repetitions with --long]
+# config: [processors, tests, repetitions, repetitions with --long, under which hypervisor]
 BOOTS = {
     "multiverse": [(1, "locks,selftest,control,damage,chance,modules", 20, 1000), (2, "locks,selftest,control", 1, 1),
                    (2, "hotplug", 20, 1000), (2, "torture", 15, 600)],
     "lockdep": [(1, "locks,selftest,damage,shortages,starved_control,starved_module,tracer,modules", 5, 100),
                 (2, "locks,selftest,hotplug,starved_hotplug,tracer", 5, 200), (2, "torture", 15, 600)],
+    "guests": [(1, "locks,selftest,control,damage,modules", 20, 1000, "xen"), (2, "locks,selftest,control", 1, 1, "xen"),
+               (2, "hotplug", 20, 1000, "xen"), (2, "torture", 15, 600, "xen"),
+               (1, "locks,selftest,control,damage,modules", 5, 20, "kvm"), (2, "locks,selftest,control,hotplug", 5, 20, "kvm")],
     "stock": [(1, "", 1, 1), (2, "", 1, 1)],
     "one": [(1, "", 1, 1)],
     "static": [(1, "", 1, 1), (2, "", 1, 1)],
@@ -177,17 +182,28 @@ def damage(module, root):
         (root / f"damaged.{number}.ko").write_bytes(code)
 
 
-def initrd(out):
-    """init, busybox, the modules."""
-    root, cpio = out / "root", out / "initrd"
-    shutil.rmtree(root, ignore_errors=True)
-    for name in ("bin", "proc", "sys", "dev"):
-        (root / name).mkdir(parents=True)
-    shutil.copy("/bin/busybox", root / "bin/busybox")
-    listed = subprocess.run(["ldd", "/bin/busybox"], capture_output=True, text=True).stdout  # none if it is static
+def copy_with_libraries(program, root, name):
+    shutil.copy(program, root / "bin" / name)
+    listed = subprocess.run(["ldd", program], capture_output=True, text=True).stdout  # none if it is static
     for library in re.findall(r"(/\S+) \(0x", listed):
         (root / library[1:]).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(library, root / library[1:])
+
+
+def pack(root, cpio):
+    names = "\n".join(str(p.relative_to(root)) for p in sorted(root.rglob("*")))
+    with open(cpio, "wb") as file:
+        subprocess.run(["cpio", "--quiet", "-o", "-H", "newc"], cwd=root, input=names.encode(), stdout=file, check=True)
+    return cpio
+
+
+def initrd(out):
+    """init, busybox, the modules."""
+    root = out / "root"
+    shutil.rmtree(root, ignore_errors=True)
+    for name in ("bin", "proc", "sys", "dev"):
+        (root / name).mkdir(parents=True)
+    copy_with_libraries("/bin/busybox", root, "busybox")
     for tool in TOOLS:
         (root / "bin" / tool).symlink_to("busybox")
     shutil.copy(ROOM / "guest/init", root / "init")
@@ -197,19 +213,55 @@ def initrd(out):
             shutil.copy(out / name, root)
     if (root / "multiverse_test.ko").exists():
         damage(root / "multiverse_test.ko", root)
-    names = "\n".join(str(p.relative_to(root)) for p in sorted(root.rglob("*")))
-    with open(cpio, "wb") as file:
-        subprocess.run(["cpio", "--quiet", "-o", "-H", "newc"], cwd=root, input=names.encode(), stdout=file, check=True)
-    return cpio
+    return pack(root, out / "initrd")
 
 
-def guest(out, log, cpus, tests, times, more="", monitor="none"):
+def host_initrd(out):
+    """The same with QEMU, the kernel and the initrd of its guest."""
+    inner, root = initrd(out), out / "root"
+    copy_with_libraries(shutil.which("qemu-system-x86_64"), root, "qemu")
+    for name in FIRMWARE:
+        for folder in ("/usr/share/seabios", "/usr/share/qemu"):
+            if (Path(folder) / name).exists():
+                shutil.copy(Path(folder) / name, root)
+    shutil.copy(out / "arch/x86/boot/bzImage", root)
+    shutil.copy(inner, root)
+    return pack(root, out / "initrd.host")
+
+
+def xen(at):
+    """Debian's hypervisor, out of its package, which is not installed."""
+    file = at / "xen/hypervisor"
+    if not file.exists():
+        listed = subprocess.run(["apt-cache", "search", "--names-only", r"^xen-hypervisor-[0-9.]+-amd64$"], check=True,
+                                capture_output=True, text=True).stdout
+        say("Fetching Xen")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        run("apt-get", "download", listed.split()[0], cwd=file.parent, log=file.parent / "log")
+        run("dpkg", "-x", next(file.parent.glob("*.deb")), file.parent)
+        file.write_bytes(gzip.decompress(next(file.parent.glob("boot/xen-*-amd64.gz")).read_bytes()))
+    return file
+
+
+def guest(out, log, cpus, tests, times, more="", monitor="none", under=None):
     """The command that boots it.  The BIOS tells the kernel of one processor a socket; a guest on a loaded machine
     sees its timer late (no_timer_check)."""
-    command = ["qemu-system-x86_64", "-accel", "tcg", "-cpu", "max", "-m", "512", "-smp", f"{cpus},sockets={cpus}", "-display", "none",
-               "-serial", f"file:{log}", "-monitor", monitor, "-no-reboot", "-kernel", out / "arch/x86/boot/bzImage",
-               "-initrd", initrd(out), "-append",
-               f"console=ttyS0 panic=-1 reboot=t no_timer_check mvtest={tests} mvtimes={times} {more}"]
+    kernel = out / "arch/x86/boot/bzImage"
+    append = f"panic=-1 reboot=t no_timer_check preempt=full mvtimes={times} {more}"
+    if under == "xen":
+        module = f"{kernel} console=hvc0 mvtest={tests} {append}".replace(",", ",,")
+        boots = ["-m", "1024", "-kernel", xen(out.parent), "-initrd", f"{module},{initrd(out)}", "-append",
+                 f"console=com1 com1=115200,8n1 dom0_mem=512M dom0_max_vcpus={cpus}"]
+    elif under == "kvm":
+        boots = ["-m", "1536", "-kernel", kernel, "-initrd", host_initrd(out), "-append",
+                 f"console=ttyS0 mvtest=host mvguest={tests} {append}"]
+    else:
+        boots = ["-m", "512", "-kernel", kernel, "-initrd", initrd(out), "-append",
+                 f"console=ttyS0 mvtest={tests} {append}"]
+    # QEMU's iretq to user space reads the stack as the kernel would, which SMAP refuses to Xen's first domain.
+    cpu = {"xen": "max,-smap", "kvm": "EPYC"}.get(under, "max")
+    command = ["qemu-system-x86_64", "-accel", "tcg", "-cpu", cpu, "-smp", f"{cpus},sockets={cpus}", "-display", "none",
+               "-serial", f"file:{log}", "-monitor", monitor, "-no-reboot", *boots]
     return [str(c) for c in command]
 
 
@@ -218,12 +270,12 @@ def results(log):
     return dict(re.findall(r"^RESULT ([^:]*): (.*)$", lines, re.M))
 
 
-def boot(out, number, cpus, tests, times):
+def boot(out, number, cpus, tests, times, under=None):
     """The guest's results, as {name: what}."""
     log = out / f"boot.{number}.log"
-    say(f"{out.name}: {cpus} processor{'s' * (cpus > 1)}: {tests or 'boot'}, {times} times")
+    say(f"{out.name}{', under ' * bool(under)}{under or ''}: {cpus} processor{'s' * (cpus > 1)}: {tests or 'boot'}, {times} times")
     try:
-        subprocess.run(guest(out, log, cpus, tests, times), timeout=600 + 20 * times, check=True)
+        subprocess.run(guest(out, log, cpus, tests, times, under=under), timeout=600 + 20 * times, check=True)
     except subprocess.TimeoutExpired:
         print(f"  no end after {600 + 20 * times} s: {log}")
     wrong = re.search(WARNING, log.read_text(errors="replace"))
@@ -269,8 +321,8 @@ def main():
             sys.exit(f"build.py: there is no configuration {config}, but {', '.join(BOOTS)}")
         out = o.at / f"{o.version}-{config}"
         build(tree, out, config, o.jobs)
-        for number, (cpus, tests, few, many) in enumerate(BOOTS[config]):
-            got = boot(out, number, cpus, tests, many if o.long else few)
+        for number, (cpus, tests, few, many, *under) in enumerate(BOOTS[config]):
+            got = boot(out, number, cpus, tests, many if o.long else few, *under)
             got.setdefault("end", "FAILED: the guest did not come to its end")
             for name, what in got.items():
                 wrong += what.startswith("FAILED")

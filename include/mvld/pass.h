@@ -31,8 +31,9 @@
  *
  *   A query returns what earlier passes want (`target`), and also what memory contains (`found`).  A later pass
  *   may want something else.  Memory is changed once, after the last pass.  There are two exceptions: the edits of
- *   earlier passes are made before a pass uses patch_begin, moved_find, code_add or code_splice, which depend on
- *   the new bytes; and patches of code (pass/patches.h) are made when they are committed.
+ *   earlier passes are made before a pass uses patch_begin, moved_find or code_add, and all but their splices
+ *   before it uses instruction_each or code_splice, which depend on the new bytes; and patches of code
+ *   (pass/patches.h) are made when they are committed.
  *
  *   Every pass needs options (pass/options.h) and the first parts of struct mvld_api.  Passes that move code need
  *   pass/moved.h; passes that patch bytes of code need pass/patches.h.
@@ -365,8 +366,8 @@ struct mvld_api {
      * such kind or object; -ENOTSUP: a kind that cannot be changed by itself, moved code, an object that must
      * not be changed, or a snapshot that cannot hold it; -ENODATA: no analysis; -ENOENT: not proven; -ESTALE:
      * it has another target now; -EBUSY: it may have been read, or calls are audited; -EFAULT: the target is no
-     * such code; -ERANGE: the target is out of reach; -EEXIST: declared twice; -E2BIG: more than
-     * MVLD_RETARGETS_MAX; -ENOMEM. */
+     * such code; -ERANGE: the target is out of reach; -EEXIST: declared twice, or a pass removes the function;
+     * -E2BIG: more than MVLD_RETARGETS_MAX; -ENOMEM. */
     int (*reference_retarget)(const struct mvld_context *, const struct mvld_reference *,
                               uintptr_t target);
 

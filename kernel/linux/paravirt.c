@@ -14,6 +14,7 @@
 #define CPU(op)		MULTIVERSE_STUB(pv_ops.cpu.op)
 #define IRQ(op)		MULTIVERSE_STUB(pv_ops.irq.op)
 #define MMU(op)		MULTIVERSE_STUB(pv_ops.mmu.op)
+#define LOCK(op)	MULTIVERSE_STUB(pv_ops.lock.op)
 
 /* Not for irq.save_fl: pushf and pop are two instructions, and a call holds one. */
 static void __init __used stubs(void)
@@ -105,4 +106,12 @@ static void __init __used stubs(void)
 	MMU(lazy_mode.enter);
 	MMU(lazy_mode.leave);
 	MMU(lazy_mode.flush);
+
+#ifdef CONFIG_PARAVIRT_SPINLOCKS
+	LOCK(queued_spin_lock_slowpath);
+	LOCK(queued_spin_unlock.func);
+	LOCK(wait);
+	LOCK(kick);
+	LOCK(vcpu_is_preempted.func);
+#endif
 }

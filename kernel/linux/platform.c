@@ -132,16 +132,19 @@ static void make_changes(struct moment *m)
 	}
 }
 
-/* Runs on each processor.  The first to arrive changes the code.  Then each drops what it has fetched. */
+/*
+ * Runs on each processor.  The last to arrive changes the code: the others wait in the loop below, which has no site,
+ * and no longer in stop_machine's.  Then each drops what it has fetched.
+ */
 static int at_the_moment(void *cookie)
 {
 	struct moment *m = cookie;
 
-	if (atomic_inc_return(&m->arrived) == 1) {
+	if (atomic_inc_return(&m->arrived) == num_online_cpus()) {
 		make_changes(m);
-		smp_store_release(&m->done, 1);
+		smp_store_release(&m->done, 1); /* read below */
 	} else {
-		while (!smp_load_acquire(&m->done))
+		while (!smp_load_acquire(&m->done)) /* written above */
 			cpu_relax();
 	}
 	sync_core();

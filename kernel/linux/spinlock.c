@@ -6,12 +6,14 @@
  * is held, without looking.  So its word is what it always is: an interrupt's spin_trylock() fails, and releasing,
  * which is no variation point, stores 0 whichever way it was locked.  Hence any mixture of the two ways is right on one
  * processor.  When a second one runs, no one may be about to mark a lock.  That is so after a task has stopped the
- * machine on the only processor: interrupts are off, and without CONFIG_PREEMPTION no task waits inside of spin_lock().
+ * machine on the only processor, with interrupts off, and each other task has left spin_lock(), in which it may have been
+ * preempted (CONFIG_PREEMPTION): synchronize_rcu_tasks() waits until each has called schedule() itself.
  */
 #include <linux/cpu.h>
 #include <linux/cpuhotplug.h>
 #include <linux/init.h>
 #include <linux/kernel.h>
+#include <linux/rcupdate.h>
 #include <linux/spinlock.h>
 
 #include "kernel/linux/glue.h"
@@ -44,6 +46,8 @@ static int cpu_comes(unsigned int cpu)
 		if (err)
 			pr_warn("multiverse: CPU %u stays away, spin locks cannot be made for many: %s\n%s", cpu,
 				mvk_error(), mvk_report());
+		else if (IS_ENABLED(CONFIG_PREEMPTION))
+			synchronize_rcu_tasks();
 	}
 	mvl_unlock_cpus_held();
 	return err;

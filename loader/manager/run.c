@@ -207,7 +207,7 @@ int pipeline_emit(struct pipeline *p, struct mvld_image *image)
     if (!p->unemitted)
         return 0;
     p->unemitted = 0;
-    error = rimf_image_emit(image);
+    error = rimf_image_emit(image, 1);
     p->emission += now(p) - began;
     return error ? -ECANCELED : 0;
 }

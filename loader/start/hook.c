@@ -76,8 +76,11 @@ static int is_relocated(const struct loader *l, const struct link_map *map)
     if (!bias)
         return -1;
     if (rela && rela_size >= sizeof(Elf64_Rela)) {
-        /* glibc has added l_addr in place, musl has not; a snapshot's tables may be anywhere */
-        int is_linked = rela < bias && !manifest_tables_of(&l->snapshot->file, bias);
+        /* glibc has added l_addr in place, if the section is writable, musl has not; a snapshot's tables may be
+         * anywhere. */
+        const struct manifest_relocations *tables = manifest_tables_of(&l->snapshot->file, bias);
+        int is_moved = tables && rela - manifest_tables_at(&l->snapshot->file, tables) < tables->size;
+        int is_linked = rela < bias && !is_moved;
         const Elf64_Rela *r = (const void *)(is_linked ? rela + bias : rela);
 
         if (ELF64_R_TYPE(r->r_info) == R_X86_64_RELATIVE)

@@ -13,7 +13,7 @@ static const char *const orders[] = {"as-loaded", "random", "random-functions", 
                                      NULL}; /* order.c has a function for each */
 static const char *const moves[] = {"where-it-pays", "always", NULL};
 enum { WHERE_IT_PAYS, ALWAYS };
-static const char *const pages[] = {"small", "thp", "hugetlb", "quick", NULL}; /* enum mvld_pages */
+static const char *const pages[] = {"small", "thp", "quick", NULL}; /* enum mvld_pages */
 
 static const struct mvld_option options[] = {
     {.name = "order", .type = MVLD_OPTION_WORD, .words = orders, .initial = "as-loaded",
@@ -24,9 +24,8 @@ static const struct mvld_option options[] = {
      .help = "debuggers find names and frames of moved code"},
     {.name = "perf-map", .type = MVLD_OPTION_BOOL, .initial = "no",
      .help = "perf finds names of moved code, in /tmp/perf-PID.map"},
-    {.name = "pages", .type = MVLD_OPTION_WORDS, .words = pages, .initial = "quick",
-     .help = "the first that there are, for code that fills huge pages: of the kernel's pool "
-             "(hugetlb), put together by the kernel (thp; quick: if it has them at once), small"},
+    {.name = "pages", .type = MVLD_OPTION_WORD, .words = pages, .initial = "quick",
+     .help = "for code that fills huge pages: huge ones of the kernel (thp; quick: if it has them at once), small"},
     {.name = "profile", .type = MVLD_OPTION_FILE, .initial = "",
      .help = "a file that names the hot functions, for order = profile"},
     {.name = "copy", .type = MVLD_OPTION_WORD, .words = moves, .initial = "where-it-pays",
@@ -80,16 +79,9 @@ static const struct mvld_object **choose(const struct mvld_context *ctx,
 
 /* ---- in which pages ------------------------------------------------------------------ */
 
-/* Small pages are always available, so a kind behind them is never needed.  A pool may be too
- * small; then the configuration decides whether the kernel may use transparent huge pages.
- * "hugetlb" alone allows this. */
 static enum mvld_pages configured_pages(const struct mvld_setting *settings)
 {
-    const struct mvld_setting *said = &settings[CONCAT_PAGES];
-    int first = mvld_setting_word(said, 0), second = mvld_setting_word(said, 1);
-
-    return first == MVLD_PAGES_HUGETLB && second != -1 && second != MVLD_PAGES_THP
-               ? MVLD_PAGES_POOL : (enum mvld_pages)first;
+    return (enum mvld_pages)settings[CONCAT_PAGES].number;
 }
 
 /* Whether the hot code of a profile is large enough for huge pages. */

@@ -5,7 +5,7 @@
  *     object_open              file, segments, build-id               object.c
  *     object_read_references   relocations, symbols                   object_relocations.c
  *     frames_read              ranges of .eh_frame                    frames.c
- *     frame_list_read          all its records                        frames/list.c, cfa.c
+ *     frame_list_read          all its records                        frames/list.c
  *     units_make               units from them, without PLTs          units.c
  *     mark_units               decode: where instructions start       mark.c
  *     check_units              who leads or points into the middle    check.c
@@ -97,7 +97,6 @@ struct analyser {
     struct vector names;       /* char: their strings */
     struct code *code;
     size_t n_code;
-    uint64_t n_instructions;
     int based; /* some code computes with its own address, and so perhaps others' addresses */
 };
 

@@ -47,27 +47,12 @@ static void add_falls(struct analyser *a)
     }
 }
 
-static size_t first_to(const struct edge *edges, size_t n, uint32_t to)
-{
-    size_t low = 0;
-
-    while (low < n) {
-        size_t middle = low + (n - low) / 2;
-
-        if (edges[middle].to < to)
-            low = middle + 1;
-        else
-            n = middle;
-    }
-    return low;
-}
-
 /* All units with an edge to `to` stay; new ones are pushed onto the stack. */
 static void hold(struct analyser *a, uint32_t to, struct vector *stack)
 {
     const struct edge *edges = a->edges.at;
 
-    for (size_t i = first_to(edges, a->edges.n, to); i < a->edges.n && edges[i].to == to; i++) {
+    for (size_t i = RIMF_BISECT(k, a->edges.n, edges[k].to < to); i < a->edges.n && edges[i].to == to; i++) {
         struct unit *u = &units_of(a)[edges[i].from];
 
         if (u->reason)

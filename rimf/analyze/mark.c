@@ -33,7 +33,7 @@ static void mark_start(struct code *c, uint32_t at)
     c->starts[bit / 64] |= 1ull << bit % 64;
 }
 
-static void mark_unit(struct analyser *a, struct code *c, struct unit *u)
+static void mark_unit(struct code *c, struct unit *u)
 {
     struct instruction i;
     int on = 1, called = 0;
@@ -48,7 +48,6 @@ static void mark_unit(struct analyser *a, struct code *c, struct unit *u)
             continue;
         }
         mark_start(c, at);
-        a->n_instructions++;
         if (i.odd)
             unit_stays(u, ANALYSIS_IMPLAUSIBLE, at);
         if (i.rip && i.prefixes & PREFIX_ADDRESS)
@@ -71,7 +70,7 @@ void mark_units(struct analyser *a)
 
     for (size_t i = 0; i < a->n_code; i++)
         for (; unit < a->units.n && units[unit].start < a->code[i].end; unit++)
-            mark_unit(a, &a->code[i], &units[unit]);
+            mark_unit(&a->code[i], &units[unit]);
     for (size_t i = 0; i < a->object.relocated.n; i++) {
         struct unit *u = unit_at(a, relocated[i]);
 

@@ -4,6 +4,7 @@
  */
 #include "rimf/analyze/object.h"
 
+#include "rimf/elf/headers.h"
 #include "rimf/elf/view.h"
 #include "rimf/base/sys.h"
 
@@ -223,49 +224,25 @@ static int read_dynamic(struct object *o)
     return 0;
 }
 
-/* The GNU build-id among the notes of one PT_NOTE; padding is 4 there. */
-static void take_build_id(struct object *o, const uint8_t *at, size_t left)
+static void take_build_id(struct object *o)
 {
-    Elf64_Nhdr note;
+    size_t size;
+    const uint8_t *id = elf_head_note(o->file, o->size, "GNU", NT_GNU_BUILD_ID, &size);
 
-    while (left >= sizeof note) {
-        uint64_t name, size;
-
-        memcpy(&note, at, sizeof note);
-        name = sizeof note + ((note.n_namesz + 3ull) & ~3ull);
-        size = name + ((note.n_descsz + 3ull) & ~3ull);
-        if (name > left || note.n_descsz > left - name)
-            return;
-        if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 &&
-            !memcmp(at + sizeof note, "GNU", 4) && note.n_descsz <= sizeof o->build_id) {
-            memcpy(o->build_id, at + name, note.n_descsz);
-            o->build_id_size = note.n_descsz;
-            return;
-        }
-        if (!note.n_namesz) /* the gap before a note of alignment 8, as mold leaves it */
-            size = 4;
-        if (size > left)
-            return;
-        at += size;
-        left -= size;
-    }
+    if (!id || size > sizeof o->build_id)
+        return;
+    memcpy(o->build_id, id, size);
+    o->build_id_size = (uint32_t)size;
 }
 
 int object_parse(struct object *o, const uint8_t *bytes, size_t size)
 {
-    const Elf64_Phdr *p;
-
     memset(o, 0, sizeof *o);
     o->file = bytes;
     o->size = size;
     if (read_header(o) || read_segments(o) || read_dynamic(o))
         return -1;
-    for (size_t i = 0; !o->build_id_size && (p = object_phdr(o, PT_NOTE, i)); i++) {
-        const uint8_t *notes = object_at(o, p->p_vaddr, p->p_filesz);
-
-        if (notes)
-            take_build_id(o, notes, p->p_filesz);
-    }
+    take_build_id(o);
     return 0;
 }
 

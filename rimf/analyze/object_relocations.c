@@ -14,7 +14,10 @@
  */
 #include "rimf/analyze/object.h"
 
+#include "rimf/elf/view.h"
+
 #include <string.h>
+#include <sys/mman.h>
 
 static int is_code(const struct object *o, uint64_t address)
 {
@@ -114,63 +117,40 @@ static void take_table(struct object *o, const struct symbols *symbols, int64_t 
         take_relocation(o, symbols, &r[i]);
 }
 
-static void take_relative_word(struct object *o, uint64_t place)
+static int take_relative_word(void *object, uintptr_t place)
 {
+    struct object *o = object;
     const uint8_t *at = object_at(o, place, 8);
     uint64_t target;
 
     take_relocated(o, place);
     if (!at)
-        return;
+        return 0;
     memcpy(&target, at, sizeof target);
     point(o, target, place);
     write_word(o, target, place);
+    return 0;
 }
 
-/* DT_RELR: an address, then bitmaps for the 63 words behind it, and so on. */
 static void take_relr(struct object *o)
 {
-    size_t n;
-    const uint64_t *r = table(o, DT_RELR, object_tag(o, DT_RELRSZ), sizeof *r, &n);
-    uint64_t place = 0;
+    struct elf_view view = {.bias = 0}; /* of this table alone */
 
-    for (size_t i = 0; r && i < n; i++) {
-        if (!(r[i] & 1)) {
-            take_relative_word(o, r[i]);
-            place = r[i] + 8;
-            continue;
-        }
-        for (unsigned bit = 1; bit < 64; bit++)
-            if (r[i] >> bit & 1)
-                take_relative_word(o, place + 8 * (bit - 1));
-        place += 63 * 8;
-    }
+    view.relr = table(o, DT_RELR, object_tag(o, DT_RELRSZ), sizeof *view.relr, &view.n_relr);
+    if (view.relr)
+        elf_relr_each(&view, take_relative_word, o);
 }
 
 /* ---- symbols --------------------------------------------------------------------------- */
 
-/* The GNU hash table does not give the number of symbols: the last chain ends with the last one. */
 static size_t count_by_gnu_hash(const struct object *o)
 {
-    size_t n, room;
-    const uint32_t *h = table(o, DT_GNU_HASH, UINT64_MAX, 4, &room);
-    uint64_t buckets, last = 0;
+    size_t room;
+    const uint32_t *at = table(o, DT_GNU_HASH, UINT64_MAX, sizeof *at, &room);
+    struct mvld_segment bytes = {.start = (uintptr_t)at, .end = (uintptr_t)(at + room), .prot = PROT_READ};
+    const struct elf_view view = {.segments = &bytes, .n_segments = 1, .gnu_hash = at, .symbols_limit = SIZE_MAX};
 
-    if (!h || room < 4)
-        return 0;
-    n = 4 + 2 * (uint64_t)h[2]; /* the Bloom filter */
-    if (n > room || h[0] > room - n)
-        return 0;
-    buckets = n;
-    n += h[0];
-    for (size_t i = 0; i < h[0]; i++)
-        if (h[buckets + i] > last)
-            last = h[buckets + i];
-    if (last < h[1])
-        return h[1];
-    while (last - h[1] < room - n && !(h[n + last - h[1]] & 1))
-        last++;
-    return last + 1;
+    return at ? elf_symbol_count(&view) : 0;
 }
 
 static void take_names(struct symbols *s, const void *at, size_t size)
@@ -184,14 +164,14 @@ static void take_names(struct symbols *s, const void *at, size_t size)
 static struct symbols dynamic_symbols(const struct object *o)
 {
     struct symbols s = {NULL, 0, NULL, 0};
-    size_t n, room, count = 0;
+    size_t n, room, gnu, count = 0;
     const char *names;
     const uint32_t *hash = table(o, DT_HASH, UINT64_MAX, 4, &n);
 
     if (hash && n >= 2)
         count = hash[1];
-    if (object_tag(o, DT_GNU_HASH) && count_by_gnu_hash(o) > count)
-        count = count_by_gnu_hash(o);
+    gnu = count_by_gnu_hash(o);
+    count = gnu > count ? gnu : count;
     s.at = table(o, DT_SYMTAB, UINT64_MAX, sizeof *s.at, &room);
     s.n = !s.at ? 0 : count < room ? count : room;
     names = table(o, DT_STRTAB, object_tag(o, DT_STRSZ), 1, &room);

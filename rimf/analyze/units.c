@@ -189,25 +189,6 @@ static void make_index(struct analyser *a)
     }
 }
 
-/* The frame of a signal handler's return begins a byte early, so that unwinders, which look up the byte
- * before a return address, find it.  The start of the unit is known for the only such function:
- *
- *     48 c7 c0 0f 00 00 00 0f 05     mov $15,%rax; syscall
- *
- * 0: this frame is of something else, and makes no unit. */
-static uint32_t unit_start(const struct analyser *a, const struct frame *f)
-{
-    static const char restore[] = "\x48\xc7\xc0\x0f\x00\x00\x00\x0f\x05";
-    const uint8_t *code;
-
-    if (!f->signal)
-        return f->start;
-    code = object_at(&a->object, f->start + 1, sizeof restore - 1);
-    return code && f->end - f->start >= sizeof restore && !memcmp(code, restore, sizeof restore - 1)
-               ? f->start + 1
-               : 0;
-}
-
 int units_make(struct analyser *a)
 {
     const struct frame *frames = a->frames.at;
@@ -223,8 +204,10 @@ int units_make(struct analyser *a)
                 last->end = f->end;
             continue;
         }
-        if (unit_start(a, f) && !is_plt(a, f->start, f->end))
-            VECTOR_ADD(&a->units, struct unit, .start = unit_start(a, f), .end = f->end);
+        /* The frame of a signal handler's return begins a byte early, so that unwinders, which look up the byte
+         * before a return address, find it.  It makes no unit. */
+        if (!f->signal && !is_plt(a, f->start, f->end))
+            VECTOR_ADD(&a->units, struct unit, .start = f->start, .end = f->end);
     }
     if (a->units.failed)
         return object_fail(&a->object, "there is no memory for its functions");

@@ -50,6 +50,15 @@ void rimf_heap_release(struct rimf_heap *, void *);
 /* Doubles an array of *room elements of `size` bytes, or allocates `first` elements if it is NULL;
  * returns the new array.  NULL: no memory, and the array is unchanged. */
 void *rimf_heap_grow(struct rimf_heap *, void *array, size_t *room, size_t size, size_t first);
+/* The same for a list of `n` elements that gets one more: 1, or 0: no memory. */
+#define RIMF_ONE_MORE(heap, list, n, room, first)                                                          \
+    __extension__({                                                                                        \
+        void *more_ = (n) < (room) ? (list) : rimf_heap_grow(heap, list, &(room), sizeof *(list), first); \
+                                                                                                           \
+        if (more_)                                                                                         \
+            (list) = more_;                                                                                \
+        more_ != NULL;                                                                                     \
+    })
 
 /* The same in parts, for a caller that allocates many blocks: it saves the lock's system call each
  * time.  Call take and give between enter and leave, or if no other thread knows the heap yet.

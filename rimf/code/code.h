@@ -11,6 +11,7 @@
 
 #include "mvld/pass.h"
 #include "rimf/analysis/analysis.h"
+#include "rimf/elf/frames.h"
 #include "rimf/image/private.h"
 #include "rimf/x86/decode.h"
 
@@ -33,8 +34,7 @@ struct mvld_instruction *code_instruction_at(const struct code_instructions *, u
 /* ---- code/frame.c: how a function is unwound --------------------------------------------------- */
 
 struct code_frame {
-    const uint8_t *initial, *initial_end; /* instructions of the CIE */
-    const uint8_t *program, *program_end; /* and of the FDE */
+    struct reader initial, program; /* instructions of the CIE, and of the FDE */
     int has_pads; /* it has landing pads */
 };
 
@@ -61,9 +61,10 @@ int code_unwind_at(const struct code_frame *, uint32_t offset, struct code_unwin
 
 struct code_spliced {
     struct code_spliced *next;
-    const struct mvld_context *owner; /* its owner until it is made; NULL: made */
+    const struct mvld_context *ctx;
     mvld_splice_code *code;
     void *cookie;
+    int is_made;
 };
 
 enum code_splice_way {
@@ -80,11 +81,18 @@ struct code_splice {
     enum code_splice_way way;
     uint8_t length;                       /* bytes that are replaced */
     uint8_t old[SPLICE_LONGEST], now[SPLICE_LONGEST], then[SPLICE_LONGEST]; /* then: once all are made */
-    int is_made;
+    int is_made;                          /* some of its code: `now` is there; else `old` */
+    int is_other;                         /* made, but `old` was changed since: it is to be made again */
     uint32_t live;                        /* MVLD_LIVE* */
     struct code_unwind unwind[SPLICE_STEPS + 1]; /* before each instruction, and after the last */
     struct code_spliced *first;
 };
+
+/* This code runs once what is wanted now is made. */
+static inline int code_spliced_counts(const struct mvld_image *image, const struct code_spliced *s)
+{
+    return s->is_made || s->ctx != image->unfinished;
+}
 
 /* A place for a splice. */
 struct code_place {
@@ -103,18 +111,24 @@ int code_refuse(const struct mvld_context *, const struct rimf_object *, uintptr
 int code_place_find(const struct mvld_context *, struct rimf_object *, uintptr_t address, struct code_place *);
 /* Decides which instructions are displaced, and how: NULL, or why it is impossible (static). */
 const char *code_place_read(struct code_splice *, const struct code_place *);
-/* Writes the trampoline of a splice at `to` into `code`, if not NULL; returns its size, and its frame in
- * `frame`, of MVLD_FRAME_MAX bytes, and *frame_size.  0, or a static sentence in *why. */
-size_t code_trampoline(const struct code_splice *, uintptr_t to, uint8_t *code, uint8_t *frame, size_t *frame_size,
-                       const char **why);
+/* The same again for a splice that is not made: passes may have given its instructions other targets. */
+const char *code_place_read_again(struct mvld_image *, struct code_splice *);
+/* Writes the trampoline of a splice, at `to`, into `code`; or with NULL returns the largest size that it may have.
+ * Its frame is in `frame`, of MVLD_FRAME_MAX bytes, and *frame_size.  0, or a static sentence in *why. */
+size_t code_trampoline(const struct mvld_image *, const struct code_splice *, uintptr_t to, uint8_t *code,
+                       uint8_t *frame, size_t *frame_size, const char **why);
 
 int rimf_code_splice(const struct mvld_context *, uintptr_t address, mvld_splice_code *, void *cookie);
-/* After the pass has run: adds the trampolines of its splices (code_add).  Then, once these are executable:
- * makes instructions jump there, all or none.  0, or negative errno with a sentence. */
-int rimf_splices_make(struct mvld_image *, const struct mvld_context *);
-int rimf_splices_commit(struct mvld_image *, const struct mvld_context *);
+/* The pass has run: its splices are wanted.  0, or negative errno with a sentence. */
+int rimf_splices_check(struct mvld_image *, const struct mvld_context *);
+/* Records the places of those that are not made, again (rimf_is_to_be_spliced). */
+void code_splices_note(struct mvld_image *);
 /* Drops this pass's splices that are not made. */
 void rimf_splices_forget(struct mvld_image *, const struct mvld_context *);
+/* The splice at this address, if it is made; or NULL. */
+struct code_splice *code_splice_at(const struct mvld_image *, uintptr_t address);
+/* The first pass whose code runs before instructions there; or NULL. */
+const struct mvld_context *code_spliced_by(const struct mvld_image *, uintptr_t start, size_t size);
 
 /* ---- code/remove.c: functions that passes remove ------------------------------------------------- */
 

@@ -2,9 +2,6 @@
  *
  * rimf/code/frame.c: reads the .eh_frame record of a mapped function.
  *
- *     FDE   length, distance to its CIE, distance to the code, size of the code, augmentation, instructions
- *     CIE   length, 0, version, "zPLR" or less, alignments 1 and -8, return address 16, augmentation, instructions
- *
  * The analyser has checked that distances have four bytes and that the instructions name no address; bounds
  * are checked again, since nothing else keeps a record inside the object.
  */
@@ -14,117 +11,45 @@
 #include "rimf/x86/decode.h"
 
 #include <elf.h>
-#include <errno.h>    /* numbers only */
-#include <sys/mman.h> /* numbers only */
+#include <errno.h> /* numbers only */
 
-struct record {
-    const uint8_t *at, *end;
-    int bad;
-};
-
-static uint64_t take_bytes(struct record *r, size_t size)
+/* The rest of the segment from there on. */
+static struct reader reader_at(const struct rimf_object *object, uintptr_t at)
 {
-    uint64_t value = 0;
+    size_t room = at ? elf_room(&object->view, at) : 0;
 
-    r->bad |= (size_t)(r->end - r->at) < size;
-    if (r->bad)
-        return 0;
-    memcpy(&value, r->at, size);
-    r->at += size;
-    return value;
+    return (struct reader){(const uint8_t *)at, (const uint8_t *)at + room, at, !room};
 }
 
-static uint64_t take_number(struct record *r)
+/* Whether it is as compilers write it for functions. */
+static int is_usual(const struct cie *cie)
 {
-    uint64_t value = 0, byte = 0x80;
-
-    for (unsigned shift = 0; byte & 0x80 && !r->bad; shift += 7) {
-        byte = take_bytes(r, 1);
-        r->bad |= shift > 28;
-        value |= (byte & 0x7f) << (shift & 31);
-    }
-    return value;
-}
-
-/* The record behind the length. */
-static struct record record_at(const struct rimf_object *object, uintptr_t at)
-{
-    struct record r = {NULL, NULL, 1};
-    uint32_t length;
-
-    if (!elf_holds(&object->view, at, sizeof length, PROT_READ))
-        return r;
-    memcpy(&length, (const void *)at, sizeof length);
-    at += sizeof length;
-    if (length < 0xfffffff0 && elf_holds(&object->view, at, length, PROT_READ))
-        r = (struct record){(const uint8_t *)at, (const uint8_t *)at + length, 0};
-    return r;
-}
-
-/* Length of an encoded pointer, or 0: another form. */
-static size_t encoded_size(uint64_t encoding)
-{
-    switch (encoding & 0x0f) {
-    case 0x0:
-    case 0x4:
-    case 0xc: return 8;
-    case 0x3:
-    case 0xb: return 4;
-    }
-    return 0;
-}
-
-/* *pads: length of the LSDA pointer in an FDE; 0: none. */
-static int read_cie(struct record *r, struct code_frame *frame, size_t *pads)
-{
-    const char *augmentation = (const char *)r->at + 5;
-    uint64_t own;
-    const uint8_t *behind;
-
-    if (r->bad || take_bytes(r, 4) || take_bytes(r, 1) != 1 || take_bytes(r, 1) != 'z')
-        return -ENOENT;
-    while (take_bytes(r, 1))
-        ;
-    if (take_number(r) != 1 || take_number(r) != 0x78 || take_bytes(r, 1) != 16)
-        return -ENOENT;
-    own = take_number(r);
-    behind = r->at + own;
-    *pads = 0;
-    for (const char *c = augmentation + 1; !r->bad && *c; c++) {
-        uint64_t encoding = *c == 'R' || *c == 'L' || *c == 'P' ? take_bytes(r, 1) : 0;
-
-        if (*c == 'L')
-            *pads = encoded_size(encoding);
-        else if (*c == 'P' && encoded_size(encoding))
-            take_bytes(r, encoded_size(encoding));
-        else if (*c != 'R') /* S (signals), above all */
-            return -ENOENT;
-    }
-    frame->initial = r->at;
-    frame->initial_end = r->end;
-    return r->bad || r->at != behind ? -ENOENT : 0;
+    return cie->version == 1 && cie->sized && cie->whole && !cie->signal && !cie->keyed && cie->code_alignment == 1 &&
+           cie->data_alignment == (uint64_t)-8 && cie->return_address == 16;
 }
 
 int code_frame_of(const struct rimf_object *object, const struct analysis *s, const struct analysis_unit *unit,
                   struct code_frame *frame)
 {
-    size_t i = analysis_frame_from(s, unit->start), pads;
+    size_t i = analysis_frame_from(s, unit->start);
     uintptr_t at = i < s->n_frames && s->frames[i].start == unit->start ? object->view.bias + s->frames[i].fde : 0;
-    struct record fde = record_at(object, at), cie;
-    uint64_t own;
+    uint64_t back, none, own;
+    struct reader fde = take_record(reader_at(object, at), &back), content;
+    struct cie cie;
 
-    if (!at || fde.bad)
+    if (fde.bad)
         return -ENOENT;
-    cie = record_at(object, at + sizeof(uint32_t) - take_bytes(&fde, 4));
-    if (fde.bad || read_cie(&cie, frame, &pads))
+    content = take_record(reader_at(object, at + sizeof(uint32_t) - back), &none);
+    if (none || cie_read(content, &cie) || !is_usual(&cie))
         return -ENOENT;
-    take_bytes(&fde, 4);
-    own = take_bytes(&fde, 4) == unit->size ? take_number(&fde) : UINT64_MAX;
+    take(&fde, 4);
+    own = take(&fde, 4) == unit->size ? take_uleb(&fde) : UINT64_MAX;
     if (fde.bad || own > (size_t)(fde.end - fde.at))
         return -ENOENT;
-    frame->program = fde.at + own;
-    frame->program_end = fde.end;
-    frame->has_pads = pads && pads <= own && take_bytes(&fde, pads) != 0;
+    frame->initial = cie.program;
+    frame->program = fde;
+    frame->program.at += own;
+    frame->has_pads = own && cie.table_how != ENCODING_OMIT && take_encoded(&fde, cie.table_how & 0x0f, 0) != 0;
     return 0;
 }
 
@@ -172,27 +97,27 @@ static int recall(struct unwinding *u)
 }
 
 /* One instruction; DWARF 5, 6.4.2. */
-static int step(struct unwinding *u, struct record *r)
+static int step(struct unwinding *u, struct reader *r)
 {
-    uint64_t op = take_bytes(r, 1), low = op & 0x3f, first;
+    uint64_t op = take(r, 1), low = op & 0x3f, first;
 
     switch (op & 0xc0) {
     case 0x40: u->at += (uint32_t)low; return 0;                     /* advance_loc */
-    case 0x80: return save(u, low, take_number(r));                  /* offset */
+    case 0x80: return save(u, low, take_uleb(r));                  /* offset */
     case 0xc0: return low > 16 ? -ENOTSUP : save(u, low, u->initial.saved[low]); /* restore */
     }
     switch (op) {
     case 0x00: return 0;                                             /* nop */
-    case 0x02: u->at += (uint32_t)take_bytes(r, 1); return 0;        /* advance_loc1, 2, 4 */
-    case 0x03: u->at += (uint32_t)take_bytes(r, 2); return 0;
-    case 0x04: u->at += (uint32_t)take_bytes(r, 4); return 0;
-    case 0x08: return save(u, take_number(r), 0);                    /* same_value */
+    case 0x02: u->at += (uint32_t)take(r, 1); return 0;        /* advance_loc1, 2, 4 */
+    case 0x03: u->at += (uint32_t)take(r, 2); return 0;
+    case 0x04: u->at += (uint32_t)take(r, 4); return 0;
+    case 0x08: return save(u, take_uleb(r), 0);                    /* same_value */
     case 0x0a: return remember(u);
     case 0x0b: return recall(u);
-    case 0x0c: first = take_number(r); return set_cfa(u, first, take_number(r)); /* def_cfa */
-    case 0x0d: return set_cfa(u, take_number(r), u->now.offset);     /* def_cfa_register */
-    case 0x0e: return set_cfa(u, u->now.base, take_number(r));       /* def_cfa_offset */
-    case 0x2e: take_number(r); return 0;                             /* GNU_args_size */
+    case 0x0c: first = take_uleb(r); return set_cfa(u, first, take_uleb(r)); /* def_cfa */
+    case 0x0d: return set_cfa(u, take_uleb(r), u->now.offset);     /* def_cfa_register */
+    case 0x0e: return set_cfa(u, u->now.base, take_uleb(r));       /* def_cfa_offset */
+    case 0x2e: take_uleb(r); return 0;                             /* GNU_args_size */
     }
     return -ENOTSUP;
 }
@@ -200,7 +125,7 @@ static int step(struct unwinding *u, struct record *r)
 /* A state is valid up to the next advance. */
 int code_unwind_at(const struct code_frame *frame, uint32_t offset, struct code_unwind *out)
 {
-    struct record initial = {frame->initial, frame->initial_end, 0}, r = {frame->program, frame->program_end, 0};
+    struct reader initial = frame->initial, r = frame->program;
     struct unwinding u = {.n_remembered = 0};
     int error = 0;
 

@@ -42,13 +42,8 @@ static int note_name(void *cookie, const struct mvld_symbol *symbol)
 
     if (!symbol->address || symbol->address < names->start || symbol->address >= names->end)
         return 0;
-    if (names->n == names->room) {
-        struct named *more = rimf_heap_grow(&names->image->heap, names->list, &names->room, sizeof *more, 256);
-
-        if (!more)
-            return -ENOMEM;
-        names->list = more;
-    }
+    if (!RIMF_ONE_MORE(&names->image->heap, names->list, names->n, names->room, 256))
+        return -ENOMEM;
     names->list[names->n++] = (struct named){symbol->address, symbol->name,
                                              symbol->type == STT_FUNC || symbol->type == STT_GNU_IFUNC};
     return 0;
@@ -113,7 +108,8 @@ static const char *name_at(const struct names *names, uintptr_t address)
 static uint32_t flags_of(const struct names *names, const struct analysis_unit *unit, uintptr_t entry)
 {
     int proven = unit->reason == ANALYSIS_PROVEN;
-    int held = !proven || names->held || unit->flags & ANALYSIS_HELD || rimf_is_kept_original(names->image, entry);
+    int held = !proven || names->held || unit->flags & ANALYSIS_HELD || rimf_is_kept_original(names->image, entry) ||
+               code_spliced_by(names->image, entry, unit->size);
     uint32_t flags = (held || unit->flags & ANALYSIS_REACHED ? MVLD_FUNCTION_REACHED : 0) |
                      (held ? MVLD_FUNCTION_HELD : 0);
     size_t i = RIMF_BISECT(i, names->n, names->list[i].address < entry);

@@ -106,6 +106,28 @@ const char *code_place_read(struct code_splice *splice, const struct code_place 
     return why ? why : read_unwind(splice, p);
 }
 
+const char *code_place_read_again(struct mvld_image *image, struct code_splice *splice)
+{
+    enum code_splice_way way = splice->way;
+    uint8_t length = splice->length;
+    struct code_place p;
+    const char *why;
+
+    p.unit = code_unit_at(image, splice->object, splice->place, &p.s, &why);
+    if (!p.unit)
+        return why;
+    p.start = splice->object->view.bias + p.unit->start;
+    p.offset = (uint32_t)(splice->place - p.start);
+    p.code = (const uint8_t *)splice->place;
+    if (!decode(p.code, p.unit->size - p.offset, &p.i))
+        return "it was changed meanwhile";
+    why = code_place_read(splice, &p); /* a call through a slot may be direct by now, and a jump shorter */
+    if (why || (way == SPLICE_MOVED) != (splice->way == SPLICE_MOVED))
+        return why ? why : "it was changed meanwhile";
+    memcpy(splice->old, p.code, length > splice->length ? length : splice->length);
+    return NULL;
+}
+
 /* ---- finding it ------------------------------------------------------------------------------------------ */
 
 /* Only whole instructions were replaced since the code was compared with its analysis. */
@@ -114,6 +136,15 @@ static const char *unsure(struct mvld_image *image, const struct rimf_object *ob
     return !object->code.known ? "it is not certain that its code is that of its file"
            : rimf_is_kept_original(image, p->start) ? "mvld stands in front of its function"
                                                     : NULL;
+}
+
+static int refuse_moved(const struct mvld_context *ctx, const struct rimf_object *object, uintptr_t address)
+{
+    const struct mvld_context *mover = ctx->image->moved->list[object->moved - 1].mover;
+    char why[128];
+
+    rimf_format(why, sizeof why, "the pass '%s' moves its code", mover ? mover->pass : "");
+    return code_refuse(ctx, object, address, ENODATA, mover ? why : "its code was moved before");
 }
 
 /* Finds the instruction, behind an endbr64. */
@@ -125,6 +156,8 @@ int code_place_find(const struct mvld_context *ctx, struct rimf_object *object, 
     const char *why;
     int error;
 
+    if (object->moved)
+        return refuse_moved(ctx, object, address);
     p->unit = code_unit_at(ctx->image, object, address, &p->s, &why);
     if (!p->unit)
         return code_refuse(ctx, object, address, ENODATA, why);

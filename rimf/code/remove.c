@@ -42,20 +42,15 @@ static const char *held(const struct mvld_function *f, uint32_t flags)
 static int add(const struct mvld_context *ctx, struct rimf_object *object, const struct mvld_function *f)
 {
     struct rimf_removals *all = &ctx->image->removals;
-    struct rimf_removal *list = all->list;
-    int error = 0;
+    int error = -ENOMEM;
 
-    if (all->n == all->room)
-        list = rimf_heap_grow(&ctx->image->heap, list, &all->room, sizeof *list, 256);
-    if (list) {
-        all->list = list;
+    if (RIMF_ONE_MORE(&ctx->image->heap, all->list, all->n, all->room, 256))
         error = rimf_address_set_add(&all->entries, &ctx->image->heap, f->entry);
-    }
-    if (!list || error == -ENOMEM)
+    if (error == -ENOMEM)
         return refuse(ctx, &object->public, f->entry, ENOMEM, "out of memory");
     if (error)
         return refuse(ctx, &object->public, f->entry, EEXIST, "it is already");
-    list[all->n++] = (struct rimf_removal){ctx, object, f->entry, f->end - f->entry, 0};
+    all->list[all->n++] = (struct rimf_removal){ctx, object, f->entry, f->end - f->entry, 0};
     return 0;
 }
 
@@ -65,6 +60,7 @@ int rimf_code_remove(const struct mvld_context *ctx, const struct mvld_function 
     const struct mvld_object *public = image && function ? rimf_object_find(image, function->entry) : NULL;
     struct rimf_object *object = (struct rimf_object *)rimf_object_of(public);
     int error = rimf_only_in(image, RIMF_STAGE_RUN, ctx ? ctx->pass : "");
+    const struct mvld_context *by;
     struct mvld_function f;
     const char *why;
 
@@ -77,6 +73,10 @@ int rimf_code_remove(const struct mvld_context *ctx, const struct mvld_function 
         return refuse(ctx, public, f.entry, ENODATA, f.why);
     if (public->why || rimf_depends(image, public, 0))
         return refuse(ctx, public, f.entry, ENOTSUP, public->why ? public->why : "its object lies elsewhere each time");
+    by = code_spliced_by(image, f.entry, f.end - f.entry);
+    if (by)
+        return rimf_fail(image, EEXIST, "%s: %s: the function at %lx is not removed: code of the pass '%s' runs in it",
+                         ctx->pass, public->name, (unsigned long)(f.entry - public->bias), by->pass);
     if (!image->removals.n && rimf_image_is_traced(image))
         return refuse(ctx, public, f.entry, EBUSY, "a debugger may have breakpoints in the code");
     why = !rimf_object_unentered(image, object) ? "code of its object has run" : held(&f, flags);

@@ -12,40 +12,51 @@
  * code/place.c decides which instructions are possible.  Calls stay in place, because of their return
  * addresses.
  *
- * Each place has one trampoline, which runs the code of all passes.  A later pass makes a new one; the old
- * one is not freed, since a thread may be in it.
+ * Splices are declared here, and made by realise/splices.c after everything else that passes want: the trampoline
+ * runs the instruction with the target that they want.  Each place has one trampoline, which runs the code of all
+ * passes.  If code is added for a place at a later dlopen, a new trampoline is made; the old one is not freed, since
+ * a thread may be in it.
  */
 #include "rimf/code/code.h"
 
 #include "rimf/base/base.h"
-#include "rimf/emit/changes.h"
 #include "rimf/moved/moved.h"
 
 #include <errno.h> /* numbers only */
 
 /* ---- the list --------------------------------------------------------------------------------------- */
 
+/* The pass has code there that is not made. */
 static int is_of(const struct code_splice *splice, const struct mvld_context *ctx)
 {
     const struct code_spliced *s = splice->first;
 
-    while (s && s->owner != ctx)
+    while (s && (s->is_made || s->ctx != ctx))
         s = s->next;
     return s != NULL;
 }
 
+/* That of this pass which is not made; with NULL all. */
 static void drop_codes(struct mvld_image *image, struct code_splice *splice, const struct mvld_context *ctx)
 {
     for (struct code_spliced **at = &splice->first; *at;) {
         struct code_spliced *s = *at;
 
-        if (s->owner != ctx) {
+        if (ctx && (s->is_made || s->ctx != ctx)) {
             at = &s->next;
             continue;
         }
         *at = s->next;
         rimf_heap_release(&image->heap, s);
     }
+}
+
+void code_splices_note(struct mvld_image *image)
+{
+    rimf_address_set_clear(&image->spliced, &image->heap);
+    for (const struct code_splice *splice = image->splices; splice; splice = splice->next)
+        if (!splice->is_made) /* without memory a change of the instruction is found when the splice is made */
+            (void)rimf_address_set_add(&image->spliced, &image->heap, splice->place);
 }
 
 /* Removes those without code. */
@@ -61,17 +72,47 @@ static void prune(struct mvld_image *image)
         *at = splice->next;
         rimf_heap_release(&image->heap, splice);
     }
+    code_splices_note(image);
+}
+
+/* Objects with wanted splices stay where they are. */
+static void note_objects(struct mvld_image *image, int wanted)
+{
+    for (struct code_splice *splice = image->splices; splice; splice = splice->next) {
+        struct rimf_object *object = splice->object;
+
+        if (splice->is_made)
+            continue;
+        object->code.patched &= ~OBJECT_TO_SPLICE;
+        if (!wanted)
+            continue;
+        object->code.patched |= OBJECT_TO_SPLICE;
+        object->code.patched_by = splice->first->ctx;
+    }
 }
 
 void rimf_splices_forget(struct mvld_image *image, const struct mvld_context *ctx)
 {
+    if (!image->splices)
+        return;
+    note_objects(image, 0);
     for (struct code_splice *splice = image->splices; splice; splice = splice->next)
         drop_codes(image, splice, ctx);
     prune(image);
+    note_objects(image, 1);
+}
+
+int rimf_splices_check(struct mvld_image *image, const struct mvld_context *ctx)
+{
+    for (const struct code_splice *splice = image->splices; splice; splice = splice->next)
+        if (is_of(splice, ctx) && splice->object->moved && !splice->is_made)
+            return code_refuse(ctx, splice->object, splice->place, EEXIST, "the pass moves it");
+    note_objects(image, 1);
+    return 0;
 }
 
 /* Its object may be closed, and another one mapped there. */
-static int is_stale(struct mvld_image *image, const struct code_splice *splice)
+static int is_stale(const struct mvld_image *image, const struct code_splice *splice)
 {
     return splice->is_made && (!rimf_object_find(image, splice->place) ||
                                memcmp((const void *)splice->place, splice->now, splice->length));
@@ -80,51 +121,101 @@ static int is_stale(struct mvld_image *image, const struct code_splice *splice)
 /* The splice that replaces one of these bytes. */
 static struct code_splice *find_splice(struct mvld_image *image, uintptr_t address, size_t length)
 {
+    struct code_splice *found = NULL;
+    int stale = 0;
+
     for (struct code_splice *splice = image->splices; splice; splice = splice->next) {
         if (splice->place >= address + length || address >= splice->place + splice->length)
             continue;
-        if (!is_stale(image, splice))
-            return splice;
+        if (!is_stale(image, splice)) {
+            found = splice;
+            continue;
+        }
         drop_codes(image, splice, NULL);
+        stale = 1;
     }
-    prune(image);
-    return NULL;
+    if (stale)
+        prune(image);
+    return found;
 }
 
-static const char beside[] = "one beside it replaces it";
+struct code_splice *code_splice_at(const struct mvld_image *image, uintptr_t address)
+{
+    struct code_splice *splice = image->splices;
+
+    while (splice && (splice->place != address || !splice->is_made))
+        splice = splice->next;
+    return splice && !is_stale(image, splice) ? splice : NULL;
+}
+
+const struct mvld_context *code_spliced_by(const struct mvld_image *image, uintptr_t start, size_t size)
+{
+    const struct code_splice *splice = image->splices;
+
+    while (splice && splice->place - start >= size)
+        splice = splice->next;
+    return splice ? splice->first->ctx : NULL;
+}
+
+static int refuse_beside(const struct mvld_context *ctx, const struct code_splice *other, uintptr_t address)
+{
+    char why[128];
+
+    rimf_format(why, sizeof why, "one of the pass '%s' beside it replaces it", other->first->ctx->pass);
+    return code_refuse(ctx, other->object, address, EEXIST, why);
+}
 
 /* ---- declaring ----------------------------------------------------------------------------------------- */
+
+/* Trampolines are put behind all code that moves until then: wherever that is, everything must be within reach. */
+static const char *out_of_reach(const struct mvld_image *image, const struct code_splice *splice)
+{
+    const struct moved_code *moved = image->moved;
+    uintptr_t ends[2] = {moved->code_end, moved->region.code + moved->region.code_size};
+    uint8_t frame[MVLD_FRAME_MAX];
+    const char *why = NULL;
+    size_t frame_size;
+
+    for (size_t i = 0; i < RIMF_COUNT(ends) && !why; i++) {
+        intptr_t away = (intptr_t)(ends[i] - splice->place - splice->length);
+
+        code_trampoline(image, splice, ends[i], NULL, frame, &frame_size, &why);
+        why = away != (int32_t)away ? "the trampoline is out of reach" : why;
+    }
+    return why;
+}
 
 /* Adds a new one to the list; or returns NULL, and *error. */
 static struct code_splice *make_splice(const struct mvld_context *ctx, struct rimf_object *object, uintptr_t address,
                                        const struct code_place *p, int *error)
 {
-    struct code_splice *splice = rimf_heap_alloc(&ctx->image->heap, sizeof *splice);
-    uint8_t frame[MVLD_FRAME_MAX];
-    size_t frame_size;
-    const char *why;
+    struct mvld_image *image = ctx->image;
+    struct code_splice *splice = rimf_heap_alloc(&image->heap, sizeof *splice);
+    const struct code_splice *other;
+    const char *why = "out of memory";
 
-    if (!splice) {
-        *error = code_refuse(ctx, object, address, ENOMEM, "out of memory");
+    *error = ENOMEM;
+    if (splice) {
+        splice->object = object;
+        splice->place = p->start + p->offset;
+        splice->live = p->live;
+        *error = ENOTSUP;
+        why = code_place_read(splice, p);
+        memcpy(splice->old, p->code, why ? 0 : splice->length);
+        why = why ? why : out_of_reach(image, splice);
+    }
+    other = why ? NULL : find_splice(image, splice->place, splice->length);
+    if (!why && !other && rimf_address_set_add(&image->spliced, &image->heap, splice->place) == -ENOMEM) {
+        *error = ENOMEM;
+        why = "out of memory";
+    }
+    if (why || other) {
+        *error = other ? refuse_beside(ctx, other, address) : code_refuse(ctx, object, address, *error, why);
+        rimf_heap_release(&image->heap, splice);
         return NULL;
     }
-    splice->object = object;
-    splice->place = p->start + p->offset;
-    splice->live = p->live;
-    why = code_place_read(splice, p);
-    if (!why) {
-        memcpy(splice->old, p->code, splice->length);
-        code_trampoline(splice, splice->place, NULL, frame, &frame_size, &why);
-    }
-    *error = why ? code_refuse(ctx, object, address, ENOTSUP, why)
-             : find_splice(ctx->image, splice->place, splice->length) ? code_refuse(ctx, object, address, EEXIST, beside)
-                                                                      : 0;
-    if (*error) {
-        rimf_heap_release(&ctx->image->heap, splice);
-        return NULL;
-    }
-    splice->next = ctx->image->splices;
-    ctx->image->splices = splice;
+    splice->next = image->splices;
+    image->splices = splice;
     return splice;
 }
 
@@ -138,9 +229,18 @@ static int add_code(const struct mvld_context *ctx, struct code_splice *splice, 
     }
     while (*end)
         end = &(*end)->next;
-    *s = (struct code_spliced){NULL, ctx, code, cookie};
+    *s = (struct code_spliced){NULL, ctx, code, cookie, 0};
     *end = s;
     return 0;
+}
+
+static size_t count(const struct mvld_image *image, const struct mvld_context *ctx)
+{
+    size_t n = 0;
+
+    for (const struct code_splice *splice = image->splices; splice; splice = splice->next)
+        n += (size_t)is_of(splice, ctx);
+    return n;
 }
 
 int rimf_code_splice(const struct mvld_context *ctx, uintptr_t address, mvld_splice_code *code, void *cookie)
@@ -166,138 +266,12 @@ int rimf_code_splice(const struct mvld_context *ctx, uintptr_t address, mvld_spl
     error = code_place_find(ctx, object, address, &place);
     if (error)
         return error;
+    if (count(image, ctx) >= MVLD_SPLICES_MAX)
+        return code_refuse(ctx, object, address, E2BIG, "the pass wants code before too many others");
     splice = find_splice(image, place.start + place.offset, 1);
     if (splice && splice->place != place.start + place.offset)
-        return code_refuse(ctx, object, address, EEXIST, beside);
+        return refuse_beside(ctx, splice, address);
     if (!splice)
         splice = make_splice(ctx, object, address, &place, &error);
     return splice ? add_code(ctx, splice, code, cookie) : error;
-}
-
-/* ---- trampolines ------------------------------------------------------------------------------------------ */
-
-#define ALIGN 16u
-
-static size_t count(const struct mvld_image *image, const struct mvld_context *ctx)
-{
-    size_t n = 0;
-
-    for (const struct code_splice *splice = image->splices; splice; splice = splice->next)
-        n += (size_t)is_of(splice, ctx);
-    return n;
-}
-
-static void lead(struct code_splice *splice, uintptr_t to)
-{
-    uint8_t opcode = splice->way == SPLICE_MOVED ? 0xe9 : 0xe8;
-    int32_t distance = (int32_t)(to - splice->place - splice->length);
-
-    memset(splice->then, splice->way == SPLICE_MOVED ? 0x2e : 0x67, sizeof splice->then); /* %cs, addr32 */
-    if (splice->way == SPLICE_CALL)
-        memcpy(splice->then, splice->old, splice->length);
-    splice->then[splice->length - 5] = opcode;
-    memcpy(splice->then + splice->length - 4, &distance, sizeof distance);
-}
-
-/* The functions for code_add; *size: bytes of code.  NULL: no memory. */
-static struct mvld_new_function *describe_all(const struct mvld_context *ctx, size_t n, size_t *size)
-{
-    struct mvld_new_function *list = rimf_heap_alloc(&ctx->image->heap, n * (sizeof *list + MVLD_FRAME_MAX));
-    uint8_t *frames = (uint8_t *)(list + n);
-    const char *why;
-    size_t i = 0;
-
-    *size = 0;
-    for (struct code_splice *splice = ctx->image->splices; list && splice; splice = splice->next) {
-        if (!is_of(splice, ctx))
-            continue;
-        list[i] = (struct mvld_new_function){.name = "splice", .offset = (uint32_t)*size, .frame = frames};
-        list[i].size = (uint32_t)code_trampoline(splice, splice->place, NULL, frames, &list[i].frame_size, &why);
-        *size += (list[i++].size + ALIGN - 1) & ~(size_t)(ALIGN - 1);
-        frames += MVLD_FRAME_MAX;
-    }
-    return list;
-}
-
-static int write_all(const struct mvld_context *ctx, uint8_t *code, const struct mvld_new_function *list)
-{
-    uint8_t frame[MVLD_FRAME_MAX];
-    size_t i = 0, frame_size;
-    const char *why;
-
-    for (struct code_splice *splice = ctx->image->splices; splice; splice = splice->next) {
-        uint8_t *to = is_of(splice, ctx) ? code + list[i++].offset : NULL;
-        intptr_t away = (intptr_t)((uintptr_t)to - splice->place - splice->length);
-
-        if (!to)
-            continue;
-        code_trampoline(splice, (uintptr_t)to, to, frame, &frame_size, &why);
-        if (why || away != (int32_t)away)
-            return code_refuse(ctx, splice->object, splice->place, ERANGE, why ? why : "the trampoline is out of reach");
-        lead(splice, (uintptr_t)to);
-    }
-    return 0;
-}
-
-int rimf_splices_make(struct mvld_image *image, const struct mvld_context *ctx)
-{
-    size_t n = count(image, ctx), size;
-    struct mvld_new_function *list;
-    uint8_t *code;
-    int error;
-
-    if (!n)
-        return 0;
-    if (n > MVLD_SPLICES_MAX)
-        return rimf_fail(image, E2BIG, "%s: code in front of more than %u instructions", ctx->pass, MVLD_SPLICES_MAX);
-    list = describe_all(ctx, n, &size);
-    if (!list)
-        return rimf_fail(image, ENOMEM, "%s: memory is short", ctx->pass);
-    image->stage = RIMF_STAGE_RUN; /* the pass is still adding code */
-    code = ctx->api->code_add(ctx, size, list, n, 0);
-    image->stage = RIMF_STAGE_NONE;
-    error = code ? write_all(ctx, code, list) : -ENOMEM;
-    rimf_heap_release(&image->heap, list);
-    return error;
-}
-
-/* ---- leading there ------------------------------------------------------------------------------------------ */
-
-static void note_made(const struct mvld_context *ctx)
-{
-    for (struct code_splice *splice = ctx->image->splices; splice; splice = splice->next) {
-        if (!is_of(splice, ctx))
-            continue;
-        splice->object->code.patched |= OBJECT_SPLICED;
-        splice->object->code.patched_by = ctx;
-        splice->is_made = 1;
-        memcpy(splice->now, splice->then, sizeof splice->now);
-        for (struct code_spliced *s = splice->first; s; s = s->next)
-            s->owner = NULL;
-    }
-}
-
-int rimf_splices_commit(struct mvld_image *image, const struct mvld_context *ctx)
-{
-    struct changes list = {.image = image, .unentered = 1};
-    size_t n = 0;
-    int error;
-
-    for (struct code_splice *splice = image->splices; splice; splice = splice->next) {
-        if (!is_of(splice, ctx))
-            continue;
-        list.unentered &= rimf_object_unentered(image, splice->object);
-        changes_add(&list, splice->place, splice->is_made ? splice->now : splice->old, splice->then, splice->length);
-        n++;
-    }
-    if (!n)
-        return 0;
-    error = changes_all(&list);
-    changes_end(&list);
-    if (error)
-        return rimf_fail(image, -error, "%s: no code is spliced in: %s", ctx->pass, image->error);
-    note_made(ctx);
-    rimf_log(image->log, MVLD_LOG_PASSES | MVLD_LOG_STATISTICS, "%s: code runs in front of %zu instructions", ctx->pass,
-             n);
-    return 0;
 }

@@ -17,6 +17,9 @@
  * At a call's trampoline the return address is on the stack already; it ends in a jump to the call's target,
  * which returns to the program.  Any other trampoline begins with the frame of the instruction, from its
  * function's unwind table, and follows the changes of each displaced instruction.
+ *
+ * The target of a call or of a jump may be within reach of the instruction, but not of the trampoline.  Then
+ * `notrack jmp *0(%rip)` jumps to it, followed by its address.
  */
 #include "rimf/code/code.h"
 
@@ -130,7 +133,8 @@ static uint32_t put_registers(struct making *m, uint32_t live, uint8_t opcode)
     return n;
 }
 
-static void put_calls(struct making *m, const struct code_splice *splice, const struct code_unwind *unwind)
+static void put_calls(struct making *m, const struct mvld_image *image, const struct code_splice *splice,
+                      const struct code_unwind *unwind)
 {
     uint32_t below = RED_ZONE + 8 * put_registers(m, splice->live, 0);
     int flags = (splice->live & MVLD_LIVE_FLAGS) != 0;
@@ -144,6 +148,8 @@ static void put_calls(struct making *m, const struct code_splice *splice, const 
         PUT(m, 0xfc); /* cld */
     }
     for (const struct code_spliced *s = splice->first; s; s = s->next) {
+        if (!code_spliced_counts(image, s))
+            continue;
         put_word(m, 0x48, 0xbf, &s->cookie, sizeof s->cookie); /* movabs $cookie, %rdi */
         put_word(m, 0x48, 0xb8, &s->code, sizeof s->code);     /* movabs $code, %rax */
         PUT(m, 0xff, 0xd0);                                    /* call *%rax */
@@ -155,6 +161,18 @@ static void put_calls(struct making *m, const struct code_splice *splice, const 
     put_registers(m, splice->live, 0x8b);
     put_stack(m, (int32_t)below);
     describe(m, unwind);
+}
+
+static void put_jump(struct making *m, uintptr_t to, uintptr_t target)
+{
+    uint8_t jump[DISPLACE_JUMP];
+
+    if (m->code && !displace_jump(jump, to + m->n, target)) {
+        put(m, jump, sizeof jump);
+        return;
+    }
+    PUT(m, 0x3e, 0xff, 0x25, 0, 0, 0, 0); /* notrack jmp *0(%rip) */
+    put(m, &target, sizeof target);
 }
 
 static void put_moved(struct making *m, const struct code_splice *splice, uintptr_t to, const uint8_t *from,
@@ -172,15 +190,6 @@ static void put_moved(struct making *m, const struct code_splice *splice, uintpt
     }
 }
 
-static void put_jump(struct making *m, uintptr_t to, uintptr_t target)
-{
-    uint8_t jump[DISPLACE_JUMP] = {0};
-
-    if (displace_jump(jump, to + m->n, target))
-        m->why = "where it leads is out of reach";
-    put(m, jump, sizeof jump);
-}
-
 /* call becomes jmp, whose prefixes have no effect. */
 static void put_call(struct making *m, const struct code_splice *splice, uintptr_t to)
 {
@@ -194,17 +203,24 @@ static void put_call(struct making *m, const struct code_splice *splice, uintptr
     }
 }
 
-size_t code_trampoline(const struct code_splice *splice, uintptr_t to, uint8_t *code, uint8_t *frame,
-                       size_t *frame_size, const char **why)
+static int is_jump(const struct code_splice *splice)
+{
+    return splice->length == DISPLACE_JUMP && splice->old[0] == 0xe9;
+}
+
+size_t code_trampoline(const struct mvld_image *image, const struct code_splice *splice, uintptr_t to, uint8_t *code,
+                       uint8_t *frame, size_t *frame_size, const char **why)
 {
     struct making m = {.code = code, .frame = frame, .unwind = code_unwind_entry};
     const struct code_unwind *unwind = splice->way == SPLICE_MOVED ? &splice->unwind[0] : &code_unwind_entry;
 
     describe(&m, unwind);
-    put_calls(&m, splice, unwind);
-    if (splice->way == SPLICE_MOVED) {
+    put_calls(&m, image, splice, unwind);
+    if (splice->way == SPLICE_MOVED && !is_jump(splice)) {
         put_moved(&m, splice, to, splice->old, splice->length, splice->place);
         put_jump(&m, to, splice->place + splice->length);
+    } else if (splice->way == SPLICE_MOVED) {
+        put_jump(&m, to, splice->place + splice->length + (uintptr_t)distance_at(splice->old + 1));
     } else {
         put_call(&m, splice, to);
     }

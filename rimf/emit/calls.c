@@ -123,7 +123,7 @@ static const char *emit_single(struct emit_calls *c, struct site *site, uintptr_
         return stands ? NULL : edit_other;
     }
     site->target -= (uintptr_t)away;
-    if (!site_inline(site, code_room(c->object, site->target)))
+    if (rimf_is_to_be_spliced(c->image, at) || !site_inline(site, code_room(c->object, site->target)))
         return edit_other;
     return NULL;
 }

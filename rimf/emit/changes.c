@@ -47,15 +47,10 @@ static __attribute__((noinline)) void add_parts(struct changes *c, uintptr_t at,
         return;
     }
     for (size_t i = 0, n; i < length; i += n) {
-        struct change *list = c->list;
-
-        if (c->n == c->room)
-            list = rimf_heap_grow(&c->image->heap, list, &c->room, sizeof *list, 256);
-        if (!list) {
+        if (!RIMF_ONE_MORE(&c->image->heap, c->list, c->n, c->room, 256)) {
             c->error = -ENOMEM;
             return;
         }
-        c->list = list;
         n = length - i;
         n = n <= WORD_MOST ? n : n < WORD_MOST + WORD_LEAST ? n - WORD_LEAST : WORD_MOST;
         put(c, at + i, old + i, now + i, n, i + n < length);
@@ -103,17 +98,16 @@ static int fill(struct changes *c)
 {
     struct mvld_word *words = rimf_heap_alloc(&c->image->heap, c->n * (sizeof *words + 2 * sizeof(uint64_t)));
     uint64_t *old = (uint64_t *)(words + c->n), *now = old + c->n;
-    struct run *runs = NULL, *list;
+    struct run *runs = NULL;
     size_t n = 0, room = 0;
     int error = words ? 0 : -ENOMEM;
 
     c->words = words;
     for (size_t i = 0; i < c->n && !error; i += runs[n++].n) {
-        list = n < room ? runs : rimf_heap_grow(&c->image->heap, runs, &room, sizeof *runs, 16);
-        error = list ? 0 : -ENOMEM;
-        if (error)
+        if (!RIMF_ONE_MORE(&c->image->heap, runs, n, room, 16)) {
+            error = -ENOMEM;
             break;
-        runs = list;
+        }
         runs[n] = (struct run){c->list[i].at, i, run_of(c, i)};
     }
     if (!error)

@@ -8,6 +8,8 @@
 #include "rimf/base/base.h"
 #include "rimf/image/private.h"
 
+#include <sys/mman.h> /* numbers only */
+
 /* May run during any change of the list, on this thread (a signal handler) or another:
  *
  *   - the list is never shorter than the count: read the count first, then the list
@@ -28,6 +30,15 @@ uintptr_t rimf_original_of(const struct mvld_image *image, uintptr_t address)
     if (!last || address - last->at >= __atomic_load_n(&last->size, __ATOMIC_RELAXED))
         return 0;
     return last->original + (address - last->at);
+}
+
+struct mvld_segment rimf_moved_segment(const struct moved_code *moved)
+{
+    size_t n = __atomic_load_n(&moved->n, __ATOMIC_ACQUIRE);
+    const struct moved_fragment *last = __atomic_load_n(&moved->list, __ATOMIC_ACQUIRE) + n - 1;
+
+    return (struct mvld_segment){.start = moved->region.code, .end = rimf_page_up(last->at + last->size),
+                                 .prot = PROT_READ | PROT_EXEC};
 }
 
 int rimf_has_moved(const struct mvld_image *image, const struct rimf_object *object)

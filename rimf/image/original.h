@@ -68,16 +68,14 @@ struct moved_code {
     size_t n_perf;          /* moved/names.c: the rest has no names for perf yet, */
     int has_perf;           /* there is a file with names */
     struct added_code *added; /* realise/added.c: of the running pass */
-    int pool_moves;         /* pages of the pool can be moved (tried once) */
-    uint64_t of_pool[4];    /* moved/pages.c: one bit for each 2 MiB of the region: a page of the pool */
-    /* Moved code around this address, as a segment in which 4 KiB may be changed, or -ENOMEM. */
-    int (*code_at)(struct mvld_image *, uintptr_t address, struct mvld_segment *);
     /* moved_find of mvld/pass.h */
     int (*find)(const struct mvld_image *, uintptr_t original, size_t length, uintptr_t *to);
 };
 
 /* The original address of an address in moved code, or 0.  [any thread, signal handler] */
 uintptr_t rimf_original_of(const struct mvld_image *, uintptr_t address);
+/* The memory of all moved code, of which there is some. */
+struct mvld_segment rimf_moved_segment(const struct moved_code *);
 /* Whether code of the object has moved, and is not only planned to. */
 int rimf_has_moved(const struct mvld_image *, const struct rimf_object *);
 /* The address; for one in moved code, the original. */

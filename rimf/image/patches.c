@@ -26,8 +26,10 @@ static int host_segment(void *cookie, uintptr_t address, struct mvld_segment *ou
 
     if (!object || object->flags & MVLD_OBJECT_VDSO)
         return -ENOENT;
-    if (rimf_original_of(cookie, address))
-        return ((struct mvld_image *)cookie)->moved->code_at(cookie, address, out);
+    if (rimf_original_of(cookie, address)) {
+        *out = rimf_moved_segment(((struct mvld_image *)cookie)->moved);
+        return 0;
+    }
     segment = elf_segment_at(&rimf_object_of(object)->view, address);
     if (!segment)
         return -ENOENT;

@@ -30,6 +30,7 @@ struct moved_code;  /* rimf/moved/moved.h */
 #define OBJECT_PATCHED 1 /* a pass changed its code, byte by byte */
 #define OBJECT_SPLICED 2 /* splices: code of passes runs before its instructions (code/splice.c) */
 #define OBJECT_REMOVED 4 /* functions of it were removed (code/remove.c) */
+#define OBJECT_TO_SPLICE 8 /* a pass wants splices, which are not made yet */
 
 struct rimf_object {
     struct mvld_object public; /* first: passes have pointers to it */
@@ -206,6 +207,7 @@ struct mvld_image {
     const struct mvld_context *running, *unfinished;
     uint32_t runner; /* its thread; 0: the only one */
     struct code_splice *splices; /* code/splice.c */
+    struct rimf_address_set spliced; /* their places, until they are made */
     struct section_wanted { /* image/sections.c: a protection */
         struct section_wanted *next;
         const struct mvld_context *ctx;
@@ -277,6 +279,12 @@ static inline void rimf_object_note_bound(const struct mvld_object *public)
 static inline int rimf_is_removed(const struct mvld_image *image, uintptr_t entry)
 {
     return image->removals.n && rimf_address_set_find(&image->removals.entries, entry) != NULL;
+}
+
+/* A pass wants code before the instruction at this address, which runs in the trampoline then. */
+static inline int rimf_is_to_be_spliced(const struct mvld_image *image, uintptr_t address)
+{
+    return image->spliced.n && rimf_address_set_find(&image->spliced, address) != NULL;
 }
 
 /* A pass may give NULL, or a struct of zeros.  Every object has a name. */

@@ -117,11 +117,25 @@ static int is_stale(const struct asked *a, uintptr_t at, uintptr_t found)
     return a->reference->target != now;
 }
 
+/* Its function becomes traps. */
+static int refuse_removed(const struct asked *a, uintptr_t start)
+{
+    const struct rimf_removals *all = &a->image->removals;
+    char why[128];
+    size_t i = 0;
+
+    while (i + 1 < all->n && all->list[i].start != start)
+        i++;
+    rimf_format(why, sizeof why, "the pass '%s' removes its function", all->list[i].ctx->pass);
+    return refuse(a, EEXIST, why);
+}
+
 static int find_operand(const struct asked *a, struct rimf_retarget *out)
 {
     enum mvld_reference_kind kind = a->reference->kind;
     int error;
     const struct analysis *s = unmoved_analysis(a, &error);
+    const struct analysis_unit *unit;
     uintptr_t site = a->reference->site, at = site + (kind == MVLD_REFERENCE_LEA ? 2 : 1);
     int32_t distance;
 
@@ -132,6 +146,9 @@ static int find_operand(const struct asked *a, struct rimf_retarget *out)
         !is_listed(s, (uint32_t)(at - a->object->view.bias), kind) ||
         rimf_operand_kind((const uint8_t *)at) != kind)
         return refuse(a, ENOENT, "no such reference is proven");
+    unit = analysis_unit_at(s, (uint32_t)(at - a->object->view.bias));
+    if (unit && rimf_is_removed(a->image, a->object->view.bias + unit->start))
+        return refuse_removed(a, a->object->view.bias + unit->start);
     out->at = at;
     out->next = at + sizeof distance;
     memcpy(&distance, (const void *)at, sizeof distance);
@@ -251,17 +268,6 @@ static int find_reference(const struct asked *a, struct rimf_retarget *out)
 
 /* ---- declaring ------------------------------------------------------------------------------- */
 
-static int grow(struct mvld_image *image)
-{
-    struct rimf_retargets *all = &image->retargets;
-    struct rimf_retarget *list = rimf_heap_grow(&image->heap, all->list, &all->room, sizeof *list, 64);
-
-    if (!list)
-        return -ENOMEM;
-    all->list = list;
-    return 0;
-}
-
 /* Records the last element of the list. */
 static int note(struct mvld_image *image)
 {
@@ -286,7 +292,7 @@ static int add(const struct asked *a, const struct rimf_retarget *made)
         return refuse(a, E2BIG, "the pass leads too many references elsewhere");
     if (before && before->ctx == a->ctx)
         return refuse(a, EEXIST, "the pass has led it elsewhere already");
-    if (all->n == all->room && grow(a->image))
+    if (!RIMF_ONE_MORE(&a->image->heap, all->list, all->n, all->room, 64))
         return refuse(a, ENOMEM, "out of memory");
     all->list[all->n++] = *made;
     if (!note(a->image))

@@ -55,13 +55,8 @@ void rimf_image_set_unplaced(const struct mvld_object *object)
 int rimf_words_add(struct mvld_image *image, uintptr_t **list, size_t *n, size_t *room,
                    uintptr_t word)
 {
-    if (*n == *room) {
-        uintptr_t *more = rimf_heap_grow(&image->heap, *list, room, sizeof *more, WORDS_AT_FIRST);
-
-        if (!more)
-            return -ENOMEM;
-        *list = more;
-    }
+    if (!RIMF_ONE_MORE(&image->heap, *list, *n, *room, WORDS_AT_FIRST))
+        return -ENOMEM;
     (*list)[(*n)++] = word;
     return 0;
 }

@@ -176,7 +176,7 @@ static void take_away(const struct making *m)
     uintptr_t table = moved->region.frames;
 
     moved->n_frames = m->n_frames;
-    moved_pages_give_back(m->image, m->code, m->code_end);
+    moved_pages_small(m->image, m->code, m->code_end, PROT_NONE);
     moved_pages_small(m->image, m->frames, m->frames_end, PROT_READ);
     moved_pages_small(m->image, table + m->table_before, table + m->table, PROT_READ);
     sys_mprotect(m->image->sys, table, m->table_before, PROT_READ);

@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/moved/entries.c: writes jumps to moved code at the start of originals that can be reached by a pointer
- * (moved/moved.h).
+ * rimf/moved/entries.c: changes originals of moved code (moved/moved.h): operands that take a function's address, and
+ * jumps to moved code at the start of those that can be reached by a pointer.
+ *
+ *     original  lea f(%rip), %rdi      leads to where f moved, as the same instruction that moved does
+ *
+ * Originals may still run: by a table that the analysis did not recognise, or because they were called before
+ * their function got a jump.  They must take the same address for the same function.
  *
  *     [f3 0f 1e fa]  e9 rel32        [endbr64]  jmp moved
  *
@@ -109,6 +114,37 @@ void move_entries_begin(struct mvld_image *image)
         object->held = rimf_heap_alloc(&image->heap, s->n_units);
     }
 }
+
+/* ---- operands ------------------------------------------------------------------------ */
+
+static int add_operand(struct changes *list, const struct moving *c, const struct analysis_reference *reference)
+{
+    uintptr_t at = c->bias + reference->address;
+    uintptr_t next = at + sizeof(int32_t) + reference->rest;
+    uintptr_t target = next + (uintptr_t)distance_at((const uint8_t *)at);
+    uintptr_t to = moving_canonical(c, target);
+    int32_t distance = (int32_t)(to - next);
+
+    if (to == target)
+        return 0;
+    if (distance != (intptr_t)(to - next))
+        return -ERANGE;
+    changes_add(list, at, (const void *)at, &distance, sizeof distance);
+    return 0;
+}
+
+int move_operands(struct moving *c, struct changes *list)
+{
+    const struct analysis *s = c->analysis;
+    int error = 0;
+
+    for (size_t i = 0; i < s->n_references && !error; i++)
+        if (s->references[i].kind == ANALYSIS_TO_CODE)
+            error = add_operand(list, c, &s->references[i]);
+    return error;
+}
+
+/* ---- jumps ---------------------------------------------------------------------------- */
 
 /* The address for the jump, or 0. */
 static uintptr_t head(const struct moving *c, const struct analysis_unit *unit)

@@ -24,14 +24,9 @@
 
 int moved_note(struct mvld_image *image, struct rimf_object *object, size_t index)
 {
-    if (object->n_fragments == object->fragments_room) {
-        struct moved_place *more = rimf_heap_grow(&image->heap, object->fragments, &object->fragments_room,
-                                                  sizeof *more, FRAGMENTS_AT_FIRST);
-
-        if (!more)
-            return -ENOMEM;
-        object->fragments = more;
-    }
+    if (!RIMF_ONE_MORE(&image->heap, object->fragments, object->n_fragments, object->fragments_room,
+                       FRAGMENTS_AT_FIRST))
+        return -ENOMEM;
     if (!object->n_fragments)
         object->moved = index + 1;
     object->fragments[object->n_fragments++] = (struct moved_place){image->moved->list[index].original, index};

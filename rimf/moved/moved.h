@@ -19,7 +19,7 @@
  * of addresses, before any code of the program has run:
  *
  *     relocated words of all objects                      moved/slots.c
- *     lea in movable code, moved and original             moved/code.c, moved/operands.c
+ *     lea in movable code, moved and original             moved/code.c, moved/entries.c
  *     the answers of dlsym and dladdr                     loader/caller/hooks.c
  *     code that stays, or is not understood               nobody can change: what it takes the
  *                                                         address of keeps it (analysis/analysis.h, FIXED_CODE)
@@ -172,16 +172,10 @@ uintptr_t moved_pages_end(const struct moved_code *, uintptr_t start, uintptr_t 
 /* Called once they are executable: the kernel joins small pages, if wanted. */
 void moved_pages_join(struct mvld_image *, uintptr_t start, uintptr_t end);
 /* Called when code of a snapshot is mapped here, in small pages, from `offset` of its file on: makes pages as
- * wanted.  0, or negative errno: the mapping may be lost. */
-long moved_pages_of_file(struct mvld_image *, uintptr_t start, uintptr_t end, uint64_t offset);
+ * wanted, as far as it can. */
+void moved_pages_of_file(struct mvld_image *, uintptr_t start, uintptr_t end, uint64_t offset);
 /* The offset in a file, from `least` on, at which the code of the region can have huge pages. */
 uint64_t moved_pages_offset(const struct moved_code *, uint64_t least);
-/* Frees memory in which no thread runs any more. */
-void moved_pages_give_back(struct mvld_image *, uintptr_t start, uintptr_t end);
-/* Prepares a change of the page with this address.  0, or negative errno. */
-int moved_pages_soften(struct mvld_image *, uintptr_t address);
-/* The first address behind `address` where a page of the pool begins; else `end`. */
-uintptr_t moved_pages_next(const struct moved_code *, uintptr_t address, uintptr_t end);
 /* moved/entries.c: lists the jumps at the start of originals.  0, or negative errno. */
 int move_entries(struct moving *, struct changes *, struct rimf_moved_report *);
 /* From here on holders of original addresses of planned code are recorded; */
@@ -189,7 +183,7 @@ void move_entries_begin(struct mvld_image *);
 /* and this records that a word or an operand has this address. */
 void move_entries_held(struct mvld_image *, struct rimf_object *, uintptr_t original);
 
-/* moved/operands.c: lists changes of operands of originals to moved code.  0, or negative errno: one is too far. */
+/* Lists changes of operands of originals to moved code.  0, or negative errno: one is too far. */
 int move_operands(struct moving *, struct changes *);
 
 /* moved/slots.c: relocated words.  `table` is that of the image. */
@@ -219,7 +213,7 @@ long moved_slots_copied(const struct mvld_image *, const struct rimf_table *tabl
 struct moved_writing *moved_slots_prepare(struct mvld_image *, const struct rimf_table *table);
 size_t moved_slots_write(struct moved_writing *, const struct rimf_table *table);
 
-/* moved/relro.c: makes RELRO of one object writable; 0, or negative errno. */
+/* Makes RELRO of one object writable; 0, or negative errno. */
 int moved_relro_open_one(const struct mvld_image *, struct rimf_object *);
 /* Returns 1 if the host loader has already protected it. */
 int moved_relro_is_relocated(struct mvld_image *, const struct rimf_object *);

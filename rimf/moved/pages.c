@@ -3,34 +3,56 @@
  * rimf/moved/pages.c: the pages of moved code (enum mvld_pages).
  *
  * Only 2 MiB that code fills completely get one page; the code before and behind them is in small ones.
- * There are three methods; each falls back to the next one, and the log has the reason:
+ * There are two methods; the first falls back to the second, and the log has the reason:
  *
- *     hugetlb   pages of the machine's pool.  Memory is mapped aside, which reserves them;
- *               then all of them are taken (MADV_POPULATE_WRITE, Linux 5.14): a limit of a
- *               cgroup, or a policy that forbids the node where they are, shows here as an
- *               error, and not as SIGBUS when code runs.  Then they are moved into place.
  *     thp       small memory, of which the kernel is asked to make large pages at the first
  *               touch (MADV_HUGEPAGE), where the machine's setting lets it; what did not
  *               come about so is joined when it is filled (MADV_COLLAPSE, Linux 6.1), which
  *               asks for no setting.
  *     small
  *
- * POOL falls back from the first to the last.
- *
  * QUICK is the cheapest at a start: memory that the kernel gives in one large page takes a fifth of the time
  * of small ones (0.4 against 2.1 us for each 4 KiB, measured).  So it is thp at the first touch only, also
  * for a last page that is half filled; other pages stay small.
  *
- * moved/pages_file.c is for snapshots.
- *
- * A PAGE OF THE POOL IS NEVER WRITTEN once its code runs.  After a fork a write would need another one, and
- * if the pool is empty, the kernel takes it from the child, which then dies of SIGBUS.  Nor can 4 KiB of it
- * get another protection.  So a change of code there first softens the page: its 2 MiB are copied to small
- * pages, which are moved over it in one step, under running threads.
+ * A SNAPSHOT'S CODE is mapped from a file, in pages that all processes share.  They are large if the page cache
+ * has large ones (ext4 since Linux 6.16, XFS, Btrfs; tmpfs with huge=), and address and file offset are equal
+ * modulo 2 MiB.  The address is the same in each process if the executable is linked for 2 MiB (-z
+ * max-page-size), or was started by mvld, run directly; otherwise the kernel chooses the executable's address,
+ * and the region has a constant distance from it.  Then each process gets private copies of 2 MiB from the
+ * kernel, before anything refers to them.
  */
-#include "rimf/moved/pages.h"
+#include "rimf/moved/moved.h"
 
-#define HUGE_2MB (21 << 26) /* MAP_HUGE_2MB, whatever the machine's default */
+#include "rimf/base/base.h"
+#include "rimf/image/private.h"
+
+#include <errno.h>      /* numbers only */
+#include <fcntl.h>      /* numbers only */
+#include <linux/mman.h> /* numbers only */
+#include <sys/mman.h>   /* numbers only */
+
+#define HUGE (2ul << 20)
+#define COLLAPSE 25
+
+/* The complete 2 MiB pages in [start, end). */
+struct whole {
+    uintptr_t start;
+    size_t n;
+};
+
+static struct whole whole_of(uintptr_t start, uintptr_t end)
+{
+    uintptr_t first = (start + HUGE - 1) & -HUGE, last = end & -HUGE;
+
+    return (struct whole){first, first < last ? (last - first) / HUGE : 0};
+}
+
+/* Whether a huge page there is not worth its cost. */
+static int is_cold(const struct moved_code *moved, uintptr_t start)
+{
+    return moved->hot_end && start >= moved->hot_end;
+}
 
 /* With pages of 2 MiB, code begins on one. */
 void moved_pages_wanted(struct mvld_image *image, enum mvld_pages pages)
@@ -63,150 +85,10 @@ long moved_pages_small(const struct mvld_image *image, uintptr_t start, uintptr_
     return map(image, start, end, prot, prot & PROT_WRITE ? 0 : MAP_NORESERVE);
 }
 
-/* ---- which are of the pool ------------------------------------------------------------- */
-
-/* Patching threads read it while the loading one adds. */
-static uint64_t *word_of(struct moved_code *moved, uintptr_t address, uint64_t *bit)
-{
-    size_t i = (address - (moved->region.code & -HUGE)) / HUGE;
-
-    if (address < moved->region.code || i >= 64 * RIMF_COUNT(moved->of_pool))
-        return NULL;
-    *bit = 1ul << i % 64;
-    return &moved->of_pool[i / 64];
-}
-
-static int is_of_pool(const struct moved_code *moved, uintptr_t address)
-{
-    uint64_t bit;
-    const uint64_t *word = word_of((struct moved_code *)moved, address, &bit);
-
-    return word && __atomic_load_n(word, __ATOMIC_ACQUIRE) & bit;
-}
-
-void pages_note(struct moved_code *moved, uintptr_t start, size_t n, int of_pool)
-{
-    uint64_t bit;
-
-    for (size_t i = 0; i < n; i++) {
-        uint64_t *word = word_of(moved, start + i * HUGE, &bit);
-
-        if (word && of_pool)
-            __atomic_or_fetch(word, bit, __ATOMIC_RELEASE);
-        else if (word)
-            __atomic_and_fetch(word, ~bit, __ATOMIC_RELEASE);
-    }
-}
-
-uintptr_t moved_pages_next(const struct moved_code *moved, uintptr_t address, uintptr_t end)
-{
-    for (uintptr_t at = (address & -HUGE) + HUGE; at < end; at += HUGE)
-        if (is_of_pool(moved, at))
-            return at;
-    return end;
-}
-
-/* ---- the pool ----------------------------------------------------------------------------- */
-
-long pages_take(struct mvld_image *image, size_t size, const char **why)
-{
-    long at = sys_mmap(image->sys, 0, size, PROT_READ | PROT_WRITE,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB | HUGE_2MB, -1, 0), error;
-
-    if (sys_failed(at)) {
-        *why = at == -ENOMEM ? "no more are free in the pool (mvld doctor)"
-                             : "the kernel has no pool of huge pages";
-        return at;
-    }
-    error = SYS3(image->sys, SYS_madvise, at, size, POPULATE_WRITE);
-    if (sys_failed(error)) {
-        *why = error == -EINVAL ? "the kernel cannot promise them (before Linux 5.14)"
-                                : "the pool has them, and this process may not take them (cgroup, "
-                                  "memory policy)";
-        sys_munmap(image->sys, (uintptr_t)at, size);
-        return error;
-    }
-    return at;
-}
-
-/* Moves them over the present mapping.  If the kernel cannot move them, nothing is mapped there any more: so
- * this is first tried before the program has a thread that could map something in between. */
-static long put_of_pool(struct mvld_image *image, uintptr_t start, size_t n, const char **why)
-{
-    long at = pages_take(image, n * HUGE, why), moved;
-
-    if (sys_failed(at))
-        return at;
-    moved = SYS6(image->sys, SYS_mremap, at, n * HUGE, n * HUGE, MREMAP_MAYMOVE | MREMAP_FIXED,
-                 start, 0);
-    if (!sys_failed(moved)) {
-        image->moved->pool_moves = 1;
-        pages_note(image->moved, start, n, 1);
-        return 0;
-    }
-    *why = "the kernel cannot move them (before Linux 5.16)";
-    sys_munmap(image->sys, (uintptr_t)at, n * HUGE);
-    at = moved_pages_small(image, start, start + n * HUGE, PROT_READ | PROT_WRITE);
-    return sys_failed(at) ? -ENOBUFS : moved; /* the previous mapping is lost */
-}
-
-/* All at once, or as many as there are. */
-static long put_all(struct mvld_image *image, struct whole whole)
-{
-    const char *why = "nothing has shown that the kernel can move them";
-    size_t done = 0;
-    long error = -ENOSYS;
-
-    if (image->moved->pool_moves || !image->moved->n)
-        error = put_of_pool(image, whole.start, whole.n, &why);
-    if (!error)
-        done = whole.n;
-    while ((error == -ENOMEM || error == -EFAULT) && done + 1 < whole.n) {
-        error = put_of_pool(image, whole.start + done * HUGE, 1, &why);
-        if (error)
-            break;
-        error = -ENOMEM; /* for all */
-        done++;
-    }
-    rimf_log(image->log, MVLD_LOG_PASSES, "huge pages: %zu of %zu from the pool%s%s", done, whole.n,
-             done < whole.n ? ": " : "", done < whole.n ? why : "");
-    return error == -ENOBUFS ? -ENOMEM : 0;
-}
-
-long pages_replace(struct mvld_image *image, uintptr_t start, uintptr_t aside)
-{
-    long error;
-
-    memcpy((void *)aside, (const void *)start, HUGE);
-    error = sys_mprotect(image->sys, aside, HUGE, PROT_READ | PROT_EXEC);
-    if (!sys_failed(error))
-        error = SYS6(image->sys, SYS_mremap, aside, HUGE, HUGE, MREMAP_MAYMOVE | MREMAP_FIXED,
-                     start, 0);
-    return sys_failed(error) ? error : 0;
-}
-
-int moved_pages_soften(struct mvld_image *image, uintptr_t address)
-{
-    uintptr_t start = address & -HUGE;
-    long aside, error;
-
-    if (!is_of_pool(image->moved, start))
-        return 0;
-    aside = sys_mmap(image->sys, 0, HUGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
-                     0);
-    if (sys_failed(aside))
-        return (int)aside;
-    error = pages_replace(image, start, (uintptr_t)aside);
-    if (error)
-        sys_munmap(image->sys, (uintptr_t)aside, HUGE);
-    else
-        pages_note(image->moved, start, 1, 0);
-    return (int)error;
-}
-
 /* ---- transparent huge pages ------------------------------------------------------------------ */
 
-const char *pages_reason(long error)
+/* Why the kernel did not make a large page of small ones. */
+static const char *reason(long error)
 {
     switch (error) {
     case -EINVAL:
@@ -227,21 +109,18 @@ void moved_pages_join(struct mvld_image *image, uintptr_t start, uintptr_t end)
     size_t made = 0, wanted = 0;
     long error = 0;
 
-    if (image->moved->pages != MVLD_PAGES_THP && image->moved->pages != MVLD_PAGES_HUGETLB)
+    if (image->moved->pages != MVLD_PAGES_THP)
         return;
     for (size_t i = 0; i < whole.n; i++) {
         uintptr_t at = whole.start + i * HUGE;
-        long r = is_of_pool(image->moved, at) || pages_are_cold(image->moved, at)
-                     ? 1
-                     : SYS3(image->sys, SYS_madvise, at, HUGE, COLLAPSE);
+        long r = is_cold(image->moved, at) ? 1 : SYS3(image->sys, SYS_madvise, at, HUGE, COLLAPSE);
 
         wanted += r != 1;
         made += r == 0;
         error = sys_failed(r) ? r : error;
     }
-    if (wanted || image->moved->pages == MVLD_PAGES_THP)
-        rimf_log(image->log, MVLD_LOG_PASSES, "huge pages: %zu of %zu put together by the kernel%s%s",
-                 made, wanted, made < wanted ? ": " : "", made < wanted ? pages_reason(error) : "");
+    rimf_log(image->log, MVLD_LOG_PASSES, "huge pages: %zu of %zu put together by the kernel%s%s",
+             made, wanted, made < wanted ? ": " : "", made < wanted ? reason(error) : "");
 }
 
 /* ---- unwind tables --------------------------------------------------------------------------- */
@@ -273,27 +152,132 @@ long moved_pages_open(struct mvld_image *image, uintptr_t start, uintptr_t end)
     struct whole whole = whole_of(start, end);
     long error = moved_pages_small(image, start, end, PROT_READ | PROT_WRITE);
 
-    if (sys_failed(error) || !whole.n || image->moved->pages == MVLD_PAGES_SMALL)
-        return error;
-    if (pages_want_pool(image->moved))
-        error = put_all(image, whole);
-    for (; whole.n && is_of_pool(image->moved, whole.start); whole.n--)
-        whole.start += HUGE;
     /* If the machine's setting forbids it, they are joined later. */
-    if (whole.n && !sys_failed(error) && image->moved->pages != MVLD_PAGES_POOL)
+    if (!sys_failed(error) && whole.n && image->moved->pages != MVLD_PAGES_SMALL)
         SYS3(image->sys, SYS_madvise, whole.start, whole.n * HUGE, MADV_HUGEPAGE);
     return sys_failed(error) ? error : 0;
 }
 
-/* Restores the region's reservation.  A page of the pool cannot be freed in part. */
-void moved_pages_give_back(struct mvld_image *image, uintptr_t start, uintptr_t end)
+/* ---- a snapshot's ------------------------------------------------------------------------------ */
+
+/* For the ioctl PAGEMAP_SCAN (Linux 6.7), not in headers of older kernels. */
+struct range {
+    uint64_t start, end, categories;
+};
+struct scan {
+    uint64_t size, flags, start, end, walked, to, room, most, inverted, mask, any, returned;
+};
+#define PAGEMAP_SCAN 0xc0606610ul /* _IOWR('f', 16, struct scan) */
+#define IS_HUGE (1u << 6)
+#define RANGES 32
+
+struct shared {
+    int fits; /* the place */
+    struct range ranges[RANGES];
+    long n;
+};
+
+/* Finds large pages of the file itself, which all processes share, if the address fits and the filesystem has
+ * them. */
+static void find_shared(struct mvld_image *image, struct whole whole, struct shared *out)
 {
-    if (is_of_pool(image->moved, start & -HUGE))
-        start = (start + HUGE - 1) & -HUGE;
-    if (is_of_pool(image->moved, end & -HUGE))
-        end &= -HUGE;
-    if (start >= end || sys_failed(moved_pages_small(image, start, end, PROT_NONE)))
+    struct scan scan = {.size = sizeof scan, .start = whole.start,
+                        .end = whole.start + whole.n * HUGE, .to = (uintptr_t)out->ranges,
+                        .room = RANGES, .mask = IS_HUGE, .returned = IS_HUGE};
+    long fd;
+
+    /* Parts that are not in memory are then read in such pages (ext4, XFS, Btrfs). */
+    SYS3(image->sys, SYS_madvise, whole.start, whole.n * HUGE, MADV_HUGEPAGE);
+    SYS3(image->sys, SYS_madvise, whole.start, whole.n * HUGE, POPULATE_READ);
+    fd = sys_openat(image->sys, "/proc/self/pagemap", O_RDONLY | O_CLOEXEC, 0);
+    if (sys_failed(fd))
         return;
-    for (struct whole whole = whole_of(start, end); whole.n; whole.n--)
-        pages_note(image->moved, whole.start + (whole.n - 1) * HUGE, 1, 0);
+    out->n = SYS3(image->sys, SYS_ioctl, fd, PAGEMAP_SCAN, &scan);
+    sys_close(image->sys, (int)fd);
+}
+
+static int is_shared(struct mvld_image *image, const struct shared *shared, uintptr_t at)
+{
+    for (long i = 0; i < shared->n; i++)
+        if (shared->ranges[i].start <= at && at + HUGE <= shared->ranges[i].end)
+            return 1;
+    /* tmpfs; others if the kernel was built with READ_ONLY_THP_FOR_FS. */
+    return shared->fits && !SYS3(image->sys, SYS_madvise, at, HUGE, COLLAPSE);
+}
+
+/* Copies the content at `start` into 2 MiB of writable memory elsewhere, and moves that over it.  0, or
+ * negative errno: nothing was moved. */
+static long replace(struct mvld_image *image, uintptr_t start, uintptr_t aside)
+{
+    long error;
+
+    memcpy((void *)aside, (const void *)start, HUGE);
+    error = sys_mprotect(image->sys, aside, HUGE, PROT_READ | PROT_EXEC);
+    if (!sys_failed(error))
+        error = SYS6(image->sys, SYS_mremap, aside, HUGE, HUGE, MREMAP_MAYMOVE | MREMAP_FIXED,
+                     start, 0);
+    return sys_failed(error) ? error : 0;
+}
+
+/* Makes private 2 MiB.  It must be one large page before it replaces small shared ones (MADV_COLLAPSE tells,
+ * Linux 6.1). */
+static long make_own(struct mvld_image *image, uintptr_t start)
+{
+    long room = sys_mmap(image->sys, 0, 2 * HUGE, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0), error;
+    uintptr_t aside = ((uintptr_t)room + HUGE - 1) & -HUGE;
+
+    if (sys_failed(room))
+        return room;
+    SYS3(image->sys, SYS_madvise, aside, HUGE, MADV_HUGEPAGE);
+    *(volatile char *)aside = 0;
+    error = SYS3(image->sys, SYS_madvise, aside, HUGE, COLLAPSE);
+    if (!sys_failed(error))
+        error = replace(image, start, aside);
+    if (sys_failed(error)) {
+        sys_munmap(image->sys, (uintptr_t)room, 2 * HUGE);
+        return error;
+    }
+    if (aside > (uintptr_t)room)
+        sys_munmap(image->sys, (uintptr_t)room, aside - (uintptr_t)room);
+    sys_munmap(image->sys, aside + HUGE, (uintptr_t)room + HUGE - aside);
+    return 0;
+}
+
+void moved_pages_of_file(struct mvld_image *image, uintptr_t start, uintptr_t end, uint64_t offset)
+{
+    struct whole whole = whole_of(start, end);
+    size_t of_file = 0, own = 0, wanted = 0;
+    struct shared shared = {.fits = (start - offset) % HUGE == 0};
+    const char *why = shared.fits ? NULL : "region and file do not fit each other, modulo 2 MiB";
+    long error = 0;
+
+    if (!whole.n || image->moved->pages == MVLD_PAGES_SMALL)
+        return;
+    if (shared.fits)
+        find_shared(image, whole, &shared);
+    for (size_t i = 0; i < whole.n; i++) {
+        uintptr_t at = whole.start + i * HUGE;
+
+        if (is_shared(image, &shared, at)) {
+            of_file++;
+            continue;
+        }
+        if (is_cold(image->moved, at))
+            continue;
+        wanted++;
+        if (!error)
+            error = make_own(image, at);
+        own += !error;
+    }
+    if (error)
+        why = reason(error);
+    rimf_log(image->log, MVLD_LOG_PASSES, "huge pages: %zu of %zu of the snapshot's file, %zu of the kernel%s%s",
+             of_file, of_file + wanted, own, why ? ": " : "", why ? why : "");
+}
+
+uint64_t moved_pages_offset(const struct moved_code *moved, uint64_t least)
+{
+    return moved->pages == MVLD_PAGES_SMALL ? least
+                                             : least + (moved->region.code - least) % HUGE;
 }

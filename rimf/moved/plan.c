@@ -6,6 +6,7 @@
 
 #include "rimf/base/base.h"
 #include "rimf/image/private.h"
+#include "rimf/x86/decode.h"
 
 #include "mvld/descriptor.h"
 
@@ -178,6 +179,28 @@ static const char *stays(struct mvld_image *image, const struct rimf_object *obj
     return is_patched(image, object);
 }
 
+/* A function that a pass removed (code/remove.c): its code begins with a trap, or with a call and ud2.  Others that
+ * look like that are few. */
+static int begins_with_trap(const uint8_t *code, size_t size)
+{
+    size_t head = endbr64_size(code, size);
+
+    return (head < size && code[head] == 0xcc) ||
+           (size >= head + 7 && code[head] == 0xe8 && code[head + 5] == 0x0f && code[head + 6] == 0x0b);
+}
+
+/* Nothing in this process names the functions that a snapshot lacks, and what the analysis lists in them is not there. */
+static int lacks_functions(const struct rimf_object *object, const struct analysis *s)
+{
+    size_t i = object->number ? 0 : s->n_units;
+
+    while (i < s->n_units &&
+           (s->units[i].reason != ANALYSIS_PROVEN ||
+            !begins_with_trap((const uint8_t *)object->view.bias + s->units[i].start, s->units[i].size)))
+        i++;
+    return i < s->n_units;
+}
+
 /* Checks for any object first, and the expensive ones for the first fragment only: returns its analysis, or
  * NULL with the sentence. */
 static const struct analysis *movable(struct mvld_image *image, struct rimf_object *object,
@@ -191,6 +214,8 @@ static const struct analysis *movable(struct mvld_image *image, struct rimf_obje
                          : rimf_analysis_whole(image, object, why);
     if (s)
         *why = stays_as_analysed(object, s);
+    if (s && !*why && !object->moved && lacks_functions(object, s))
+        *why = "functions of it were removed, in its snapshot";
     return *why ? NULL : s;
 }
 

@@ -38,30 +38,6 @@ static int is_reserved(const struct mvld_image *image, uintptr_t start, size_t s
     return s && !(s->prot & ~(uint32_t)PROT_READ) && size <= s->end - start;
 }
 
-/* The end of present memory. */
-static uintptr_t end_of(const struct moved_code *moved)
-{
-    size_t n = __atomic_load_n(&moved->n, __ATOMIC_ACQUIRE);
-    const struct moved_fragment *last = __atomic_load_n(&moved->list, __ATOMIC_ACQUIRE) + n - 1;
-
-    return rimf_page_up(last->at + last->size);
-}
-
-static int code_at(struct mvld_image *image, uintptr_t address, struct mvld_segment *out)
-{
-    const struct moved_code *moved = image->moved;
-    int error = moved_pages_soften(image, address);
-
-    if (!error) /* a patch may extend into the next page */
-        error = moved_pages_soften(image, address + MVLD_PATCH_MAX);
-    *out = (struct mvld_segment){
-        .start = rimf_page_down(address),
-        .end = moved_pages_next(moved, address, end_of(moved)),
-        .prot = PROT_READ | PROT_EXEC,
-    };
-    return error;
-}
-
 int rimf_region_set(struct mvld_image *image, const struct rimf_region *region)
 {
     struct moved_code *moved;
@@ -78,7 +54,6 @@ int rimf_region_set(struct mvld_image *image, const struct rimf_region *region)
     if (!moved)
         return rimf_fail(image, ENOMEM, "there is no memory to note moved code");
     moved->region = *region;
-    moved->code_at = code_at;
     moved->find = rimf_moved_find;
     moved->code_end = moved->first = region->code;
     moved->frames_end = region->frames;
@@ -133,6 +108,13 @@ int rimf_region_open(const struct mvld_context *ctx, enum mvld_pages pages, uint
 
 /* ---- look-up ------------------------------------------------------------------------- */
 
+/* Restores the region's reservation. */
+static void give_back(struct mvld_image *image, uintptr_t start, uintptr_t end)
+{
+    if (start < end)
+        moved_pages_small(image, start, end, PROT_NONE);
+}
+
 /* Frees memory of its fragments, except pages that they may share with neighbours.  The addresses are not
  * reused: the unwind table is sorted, and others read it. */
 void rimf_moved_forget(struct mvld_image *image, const struct mvld_object *public)
@@ -150,8 +132,7 @@ void rimf_moved_forget(struct mvld_image *image, const struct mvld_object *publi
         int is_own = i < n && list[i].size && list[i].object == object;
 
         if (!is_own && first)
-            moved_pages_give_back(image, rimf_page_up(first->at),
-                                  rimf_page_down(list[i - 1].at + list[i - 1].size));
+            give_back(image, rimf_page_up(first->at), rimf_page_down(list[i - 1].at + list[i - 1].size));
         first = !is_own ? NULL : first ? first : &list[i];
     }
     for (size_t i = 0; i < object->n_fragments; i++)

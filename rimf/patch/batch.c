@@ -18,22 +18,23 @@ void patch_say(const struct rimf_patcher *p, int err, const char *format, ...)
     va_end(arguments);
 }
 
-void *patch_longer(const struct rimf_patch_host *host, void *old, size_t n, size_t size,
-                   size_t *capacity)
+int patch_longer(const struct rimf_patch_host *host, void *array, size_t n, size_t size, size_t *capacity)
 {
     size_t more = *capacity ? *capacity * 4 : 64;
-    void *array;
+    void *old, *longer;
 
-    if (more > SIZE_MAX / 4 / size)
-        return NULL;
-    array = host->alloc(host->cookie, more * size);
-    if (!array)
-        return NULL;
+    if (n < *capacity)
+        return 0;
+    longer = more > SIZE_MAX / 4 / size ? NULL : host->alloc(host->cookie, more * size);
+    if (!longer)
+        return -ENOMEM;
+    memcpy(&old, array, sizeof old);
     if (n)
-        memcpy(array, old, n * size);
+        memcpy(longer, old, n * size);
     host->release(host->cookie, old);
+    memcpy(array, &longer, sizeof longer);
     *capacity = more;
-    return array;
+    return 0;
 }
 
 void patch_release(const struct rimf_patch_host *host, struct mvld_batch *b)
@@ -68,13 +69,9 @@ static __attribute__((noinline)) int add_growing(struct mvld_batch *b, uintptr_t
                                                  const void *expect, const void *replace,
                                                  size_t length)
 {
-    void *array = patch_longer(&b->patcher->host, b->patches, b->n, sizeof(*b->patches),
-                               &b->capacity);
+    int r = patch_longer(&b->patcher->host, &b->patches, b->n, sizeof(*b->patches), &b->capacity);
 
-    if (!array)
-        return -ENOMEM;
-    b->patches = array;
-    return rimf_patch_add(b, address, expect, replace, length);
+    return r ? r : rimf_patch_add(b, address, expect, replace, length);
 }
 
 int rimf_patch_add(struct mvld_batch *b, uintptr_t address, const void *expect,

@@ -49,8 +49,8 @@
  * System calls of a batch: rt_sigprocmask, rt_sigaction, openat and ioctl or read on
  * /proc/self/maps, unshare (which changes nothing: it tells whether threads run),
  * prctl, mprotect, close; when it is kept, fstat, and once fcntl, madvise, munmap;
- * under threads also mmap, mremap, munmap, membarrier; with selfmem pwrite64.  A filter that answers
- * any of them with an error is coped with.
+ * under threads also mmap, mremap, munmap, membarrier, and pread64 on /proc/self/pagemap; with selfmem
+ * pwrite64.  A filter that answers any of them with an error is coped with.
  *
  * Fork: the child starts with its parent's patches.  A child made in the middle of another thread's
  * batch may find it applied in part, each site whole; it takes over the lock.  To have only complete

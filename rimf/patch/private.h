@@ -74,6 +74,7 @@ struct patch_region {
     /* patch/remap.c: a copy, and the address that its first byte replaces */
     uintptr_t aside, aside_of;
     size_t aside_size;
+    int aside_is_file; /* of the same file, by ordinary pages */
 };
 
 /* Pages that are changed together: [start, stop) of one region, for the patches [first, end) by address. */
@@ -106,7 +107,10 @@ struct mvld_batch {
     int all_copies;   /* rimf_patch_all_copies, */
     size_t n_added;   /* number of patches before the expanded words; set by commit */
     uintptr_t last;   /* the address added last */
-    uint32_t *order;  /* otherwise indices by address, made by commit */
+    struct patch_order { /* otherwise sorted by address, made by commit */
+        uintptr_t address;
+        size_t index;
+    } *order;
     struct patch_region *regions; /* by address, made by commit */
     size_t n_regions, regions_capacity;
     struct patch_run *runs; /* by address, made by a method */
@@ -140,14 +144,13 @@ struct rimf_patcher {
 /* The i-th by address. */
 static inline __attribute__((always_inline)) struct mvld_patch *patch_nth(const struct mvld_batch *b, size_t i)
 {
-    return &b->patches[b->order ? b->order[i] : i];
+    return &b->patches[b->order ? b->order[i].index : i];
 }
 
 /* Of a batch, or of none. */
 void patch_release(const struct rimf_patch_host *, struct mvld_batch *);
-/* A longer array with the same elements, or NULL.  The old one is released. */
-void *patch_longer(const struct rimf_patch_host *, void *old, size_t n, size_t size,
-                   size_t *capacity);
+/* Makes the array, whose pointer is at `array`, longer, if it is full with `n` elements: 0, or -ENOMEM. */
+int patch_longer(const struct rimf_patch_host *, void *array, size_t n, size_t size, size_t *capacity);
 /* Sorts: 0, -ENOMEM. */
 int patch_order(struct mvld_batch *);
 /* Sets the `result` of patches that may not be applied; returns their number. */

@@ -22,6 +22,10 @@
  * Every run is a mapping of its own afterwards (see stretches).  Replaced pages lose locks by
  * mlockall(MCL_CURRENT) and protection keys.
  *
+ * A run has pages without patches, too.  Such a page is not copied if it is the file's, in the old mapping and
+ * so in the new one.  /proc/self/pagemap tells which pages are the process's own (breakpoints of a debugger,
+ * earlier patches).  If it cannot be read, all pages are copied.
+ *
  * On hugetlbfs whole huge pages are copied and moved.
  *
  * Making the copy needs either the right to turn a page from RW- to R-X, or a
@@ -82,6 +86,7 @@ static int map_aside(struct rimf_patcher *p, struct patch_region *region, uintpt
 {
     long r = map_file(p, region, start, size, prot, &region->aside);
 
+    region->aside_is_file = r == 0 && region->page_size <= RIMF_PAGE;
     if (r) {
         r = sys_mmap(p->host.sys, 0, size, prot, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (sys_failed(r))
@@ -121,19 +126,70 @@ static void drop_asides(struct mvld_batch *b, size_t moved)
     }
 }
 
+/* What /proc/self/pagemap says about pages from `first` on. */
+struct pagemap {
+    int fd, is_opened;
+    size_t n;
+    uintptr_t first;
+    uint64_t entries[64];
+};
+#define PAGE_IS_FILE (UINT64_C(1) << 61)
+#define PAGE_IS_THERE (UINT64_C(3) << 62) /* in memory, or swapped out */
+
+/* Returns 1 if the page's content may not be the file's. */
+static int is_own(const struct rimf_sys *sys, struct pagemap *map, uintptr_t page)
+{
+    uint64_t entry;
+    long r;
+
+    if (!map->is_opened)
+        map->fd = (int)sys_openat(sys, "/proc/self/pagemap", O_RDONLY | O_CLOEXEC, 0);
+    map->is_opened = 1;
+    if (map->fd >= 0 && (page - map->first) / RIMF_PAGE >= map->n) {
+        r = sys_pread(sys, map->fd, map->entries, sizeof(map->entries), page / RIMF_PAGE * sizeof(entry));
+        map->n = r > 0 ? (size_t)r / sizeof(entry) : 0;
+        map->first = page;
+    }
+    if (!map->n)
+        return 1;
+    entry = map->entries[(page - map->first) / RIMF_PAGE];
+    return entry & PAGE_IS_THERE && !(entry & PAGE_IS_FILE);
+}
+
+/* Copies the pages of a run that have patches, or are the process's own. */
+static int fill_pages(struct mvld_batch *b, const struct patch_run *run, int by_mem)
+{
+    const struct rimf_sys *sys = b->patcher->host.sys;
+    const struct patch_region *region = &b->regions[run->region];
+    uintptr_t shift = region->aside - region->aside_of;
+    struct pagemap map = {.fd = -1, .n = 0};
+    size_t i = run->first;
+    int r = 0;
+
+    for (uintptr_t page = run->start; r == 0 && page < run->stop; page += RIMF_PAGE) {
+        while (i < run->end && patch_nth(b, i)->address + patch_nth(b, i)->length <= page)
+            i++;
+        if (region->aside_is_file && (i == run->end || patch_nth(b, i)->address >= page + RIMF_PAGE) &&
+            !is_own(sys, &map, page))
+            continue;
+        if (by_mem)
+            r = patch_mem_write(b->patcher, page + shift, (const void *)page, RIMF_PAGE);
+        else
+            copy_pages(page + shift, page, RIMF_PAGE);
+    }
+    if (map.fd >= 0)
+        sys_close(sys, map.fd);
+    return r;
+}
+
 /* Fills the copy of one run: the content of its pages, with the new bytes of each patch (or the old ones,
  * to undo). */
 static int fill(struct mvld_batch *b, const struct patch_run *run, int by_mem, int back)
 {
     const struct patch_region *region = &b->regions[run->region];
     uintptr_t shift = region->aside - region->aside_of;
-    int r = 0;
+    int r = fill_pages(b, run, by_mem);
 
-    if (by_mem)
-        r = patch_mem_write(b->patcher, run->start + shift, (const void *)run->start,
-                            run->stop - run->start);
-    else
-        copy_pages(run->start + shift, run->start, run->stop - run->start);
     for (size_t i = run->first; r == 0 && i < run->end; i++) {
         const struct mvld_patch *patch = patch_nth(b, i);
         const uint8_t *bytes = back ? patch->expect : patch->replace;
@@ -213,13 +269,13 @@ static int move_all(struct mvld_batch *b, size_t n, int back, size_t *done)
 }
 
 /* A run costs two mappings permanently, of which a process may have 65530, and two rounds of interrupts to
- * other CPUs; a page between two runs that is copied along costs its memory.  So few runs stay separate,
- * many are joined. */
+ * other CPUs; a page between two patched ones costs a part of a fault when it is next executed, and its copy if
+ * it is not the file's.  So near patches share a run, and if they are many, far ones, too. */
 static int stretches(struct mvld_batch *b)
 {
     static const struct {
         size_t gap, most;
-    } tries[] = {{0, 64}, {16 * RIMF_PAGE, 2048}, {128 * RIMF_PAGE, 8192}};
+    } tries[] = {{PATCH_GAP, 2048}, {128 * RIMF_PAGE, 8192}};
     int r = 0;
 
     for (size_t i = 0; r == 0 && i < RIMF_COUNT(tries); i++) {

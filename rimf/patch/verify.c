@@ -7,25 +7,9 @@
  */
 #include "rimf/patch/private.h"
 
-/* ---- order ---- */
+#include "rimf/base/sort.h"
 
-/* Merge sort, stable: equal addresses stay as added. */
-static void sort(const struct mvld_patch *patches, uint32_t *a, uint32_t *b, size_t n)
-{
-    for (size_t width = 1; width < n; width *= 2) {
-        for (size_t low = 0; low < n; low += 2 * width) {
-            size_t middle = low + width < n ? low + width : n;
-            size_t high = low + 2 * width < n ? low + 2 * width : n;
-            size_t i = low, j = middle;
-            for (size_t k = low; k < high; k++) {
-                int left = i < middle &&
-                           (j == high || patches[a[i]].address <= patches[a[j]].address);
-                b[k] = left ? a[i++] : a[j++];
-            }
-        }
-        memcpy(a, b, n * sizeof(*a));
-    }
-}
+/* ---- order ---- */
 
 int patch_order(struct mvld_batch *b)
 {
@@ -36,12 +20,12 @@ int patch_order(struct mvld_batch *b)
     b->order = NULL;
     if (b->ascending)
         return 0;
-    b->order = host->alloc(host->cookie, 2 * b->n * sizeof(*b->order));
+    b->order = host->alloc(host->cookie, b->n * sizeof(*b->order));
     if (!b->order)
         return -ENOMEM;
     for (size_t i = 0; i < b->n; i++)
-        b->order[i] = (uint32_t)i;
-    sort(b->patches, b->order, b->order + b->n, b->n);
+        b->order[i] = (struct patch_order){b->patches[i].address, i};
+    rimf_sort(b->order, b->n, sizeof(*b->order));
     return 0;
 }
 
@@ -87,13 +71,9 @@ static int map(struct mvld_batch *b, uintptr_t start, uintptr_t end)
     r = patch_maps_find(&b->patcher->maps, start, &v, NULL, 0);
     if (r || !changeable(&v))
         return -EFAULT;
-    if (b->n_regions == b->regions_capacity) {
-        void *array = patch_longer(&b->patcher->host, b->regions, b->n_regions,
-                                   sizeof(*region), &b->regions_capacity);
-        if (!array)
-            return -ENOMEM;
-        b->regions = array;
-    }
+    r = patch_longer(&b->patcher->host, &b->regions, b->n_regions, sizeof(*region), &b->regions_capacity);
+    if (r)
+        return r;
     region = &b->regions[b->n_regions++];
     *region = (struct patch_region){.start = v.start, .end = v.end, .offset = v.offset,
                                     .device = v.device, .inode = v.inode,
@@ -279,14 +259,9 @@ static size_t last_before(const struct mvld_batch *b, size_t i, uintptr_t stop)
 
 struct patch_run *patch_run_add(struct mvld_batch *b)
 {
-    if (b->n_runs == b->runs_capacity) {
-        void *array = patch_longer(&b->patcher->host, b->runs, b->n_runs, sizeof(*b->runs),
-                                   &b->runs_capacity);
-        if (!array)
-            return NULL;
-        b->runs = array;
-    }
-    return &b->runs[b->n_runs++];
+    int r = patch_longer(&b->patcher->host, &b->runs, b->n_runs, sizeof(*b->runs), &b->runs_capacity);
+
+    return r ? NULL : &b->runs[b->n_runs++];
 }
 
 int patch_runs(struct mvld_batch *b, uintptr_t gap)

@@ -24,16 +24,14 @@
 
 static int add_group(struct mvld_batch *b, const struct patch_words *group)
 {
+    int r;
+
     if (!b || !group->words || group->base > UINTPTR_MAX - 2 * (uintptr_t)UINT32_MAX ||
         group->n > UINT32_MAX)
         return -EINVAL;
-    if (b->n_words == b->words_capacity) {
-        void *array = patch_longer(&b->patcher->host, b->words, b->n_words, sizeof(*b->words),
-                                   &b->words_capacity);
-        if (!array)
-            return -ENOMEM;
-        b->words = array;
-    }
+    r = patch_longer(&b->patcher->host, &b->words, b->n_words, sizeof(*b->words), &b->words_capacity);
+    if (r)
+        return r;
     b->words[b->n_words++] = *group;
     return 0;
 }

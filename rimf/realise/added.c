@@ -10,6 +10,7 @@
 #include "rimf/realise/realise.h"
 
 #include "rimf/base/base.h"
+#include "rimf/elf/frames.h"
 #include "rimf/image/private.h"
 #include "rimf/moved/moved.h"
 #include "rimf/moved/symfile.h"
@@ -25,48 +26,12 @@ struct added_code {
     struct rimf_described functions[]; /* names and frames follow them */
 };
 
-/* ---- instructions of frames -------------------------------------------------------------- */
-
-/* The number of variable-length operands of an instruction, and bytes before them; or -1: code without data
- * of its own does not need it. */
-static int operands(uint8_t instruction, size_t *bytes)
-{
-    static const struct { uint8_t instruction, numbers, bytes; } known[] = {
-        {0x00, 0, 0}, {0x02, 0, 1}, {0x03, 0, 2}, {0x04, 0, 4}, /* nop; advance_loc1, 2, 4 */
-        {0x07, 1, 0}, {0x08, 1, 0}, {0x0a, 0, 0}, {0x0b, 0, 0}, /* undefined, same_value; remember_, restore_state */
-        {0x0c, 2, 0}, {0x0d, 1, 0}, {0x0e, 1, 0},               /* def_cfa, def_cfa_register, def_cfa_offset */
-    };
-
-    *bytes = 0;
-    if (instruction >> 6)
-        return instruction >> 6 == 2; /* advance_loc, offset, restore */
-    for (size_t i = 0; i < RIMF_COUNT(known); i++)
-        if (known[i].instruction == instruction) {
-            *bytes = known[i].bytes;
-            return known[i].numbers;
-        }
-    return -1;
-}
-
 /* An unwinder that does not know an instruction may end the program. */
 static int are_instructions(const uint8_t *at, size_t size)
 {
-    const uint8_t *end = at + size;
+    struct reader r = {.at = at, .end = at + size};
 
-    while (at < end) {
-        size_t bytes;
-        int numbers = operands(*at++, &bytes);
-
-        if (numbers < 0 || bytes > (size_t)(end - at))
-            return 0;
-        for (at += bytes; numbers; numbers--) {
-            while (at < end && *at & 0x80)
-                at++;
-            if (at++ >= end)
-                return 0;
-        }
-    }
-    return 1;
+    return cfa_can_move(&r);
 }
 
 /* ---- declaring ------------------------------------------------------------------------------ */
@@ -129,22 +94,17 @@ static long take_pages(struct mvld_image *image, size_t size, const char **why)
     return error;
 }
 
-void *rimf_code_add(const struct mvld_context *ctx, size_t size, const struct mvld_new_function *functions, size_t n,
-                    uint32_t names)
+void *rimf_code_place(const struct mvld_context *ctx, size_t size, const struct mvld_new_function *functions, size_t n,
+                      uint32_t names)
 {
-    struct mvld_image *image = rimf_context_image(ctx);
+    struct mvld_image *image = ctx->image;
     struct added_code *added, **end;
     size_t i = 0, bytes = 0;
-    const char *why;
+    const char *why = wrong(functions, n, size, &i, &bytes);
     long at;
 
-    if (rimf_only_in(image, RIMF_STAGE_RUN, ctx ? ctx->pass : "") || !rimf_section_may_add(ctx, MVLD_SECTION_CODE, size))
-        return NULL;
-    why = wrong(functions, n, size, &i, &bytes);
     if (why)
         return rimf_fail(image, EINVAL, "%s: function %zu of new code: %s", ctx->pass, i, why), NULL;
-    if (image->moved && image->moved->n_planned > image->moved->n)
-        rimf_image_emit_before(image); /* code that is about to move is placed first */
     at = take_pages(image, rimf_page_up(size), &why);
     if (sys_failed(at))
         return rimf_fail(image, (int)-at, "%s: no code is added: %s", ctx->pass, why), NULL;
@@ -160,6 +120,19 @@ void *rimf_code_add(const struct mvld_context *ctx, size_t size, const struct mv
         ;
     *end = added;
     return (void *)at;
+}
+
+void *rimf_code_add(const struct mvld_context *ctx, size_t size, const struct mvld_new_function *functions, size_t n,
+                    uint32_t names)
+{
+    struct mvld_image *image = rimf_context_image(ctx);
+
+    if (rimf_only_in(image, RIMF_STAGE_RUN, ctx ? ctx->pass : "") || !rimf_section_may_add(ctx, MVLD_SECTION_CODE, size))
+        return NULL;
+    /* Code of earlier passes is placed first, because unwinders learn of code in the order of its addresses. */
+    if ((image->moved && image->moved->n_planned > image->moved->n) || rimf_splices_wait(image))
+        rimf_image_emit_before(image, 1);
+    return rimf_code_place(ctx, size, functions, n, names);
 }
 
 /* ---- realising ---------------------------------------------------------------------------------- */

@@ -12,14 +12,14 @@
 static struct mvld_batch *patch_begin(struct mvld_image *image)
 {
     if (image)
-        rimf_image_emit_before(image);
+        rimf_image_emit_before(image, 1);
     return rimf_api_patch_begin(image);
 }
 
 static int moved_find(const struct mvld_image *image, uintptr_t original, size_t length, uintptr_t *moved)
 {
     if (image)
-        rimf_image_emit_before((struct mvld_image *)image);
+        rimf_image_emit_before((struct mvld_image *)image, 1);
     return rimf_moved_find(image, original, length, moved);
 }
 
@@ -29,22 +29,22 @@ static int region_open(const struct mvld_context *ctx, enum mvld_pages pages, ui
     const struct moved_code *moved = ctx && ctx->image ? ctx->image->moved : NULL;
 
     if (moved && moved->mover && moved->mover != ctx)
-        rimf_image_emit_before(ctx->image);
+        rimf_image_emit_before(ctx->image, 0);
     return rimf_region_open(ctx, pages, names, why);
 }
 
 static int instruction_each(struct mvld_image *image, const struct mvld_function *function,
                             int (*visit)(void *cookie, const struct mvld_instruction *), void *cookie, const char **why)
 {
-    if (image)
-        rimf_image_emit_before(image);
+    if (image) /* splices change no instruction: it runs in the trampoline */
+        rimf_image_emit_before(image, 0);
     return rimf_instruction_each(image, function, visit, cookie, why);
 }
 
 static int code_splice(const struct mvld_context *ctx, uintptr_t address, mvld_splice_code *code, void *cookie)
 {
     if (ctx && ctx->image)
-        rimf_image_emit_before(ctx->image);
+        rimf_image_emit_before(ctx->image, 0);
     return rimf_code_splice(ctx, address, code, cookie);
 }
 

@@ -9,25 +9,13 @@
 #include "rimf/realise/realise.h"
 
 #include "rimf/base/base.h"
+#include "rimf/elf/headers.h"
 #include "rimf/image/private.h"
 
 #include <errno.h>    /* numbers only */
 #include <sys/mman.h> /* numbers only */
 
 #define SPAN_MAX (1ul << 32)
-
-/* Its program headers, or NULL. */
-static const Elf64_Phdr *headers_of(const struct mvld_file *file, size_t *n)
-{
-    const Elf64_Ehdr *h = file->bytes;
-
-    if (file->size < sizeof *h || memcmp(h->e_ident, ELFMAG, SELFMAG) || h->e_ident[EI_CLASS] != ELFCLASS64 ||
-        h->e_ident[EI_DATA] != ELFDATA2LSB || h->e_machine != EM_X86_64 || h->e_phentsize != sizeof(Elf64_Phdr) ||
-        h->e_phoff % 8 || h->e_phoff > file->size || (file->size - h->e_phoff) / sizeof(Elf64_Phdr) < h->e_phnum)
-        return NULL;
-    *n = h->e_phnum;
-    return (const Elf64_Phdr *)((const char *)file->bytes + h->e_phoff);
-}
 
 /* The span of all segments, in whole pages; 0: not what a host loader maps. */
 static size_t span_of(const struct mvld_file *file, const Elf64_Phdr *ph, size_t n, uint64_t *low)
@@ -91,7 +79,7 @@ const struct mvld_object *rimf_file_object(const struct mvld_context *ctx, const
 
     if (rimf_only_in(image, RIMF_STAGE_MAP, ctx ? ctx->pass : "") || !file || !file->name)
         return NULL;
-    ph = file->bytes ? headers_of(file, &n) : NULL;
+    ph = file->bytes ? elf_headers(file->bytes, file->size, &n) : NULL;
     size = ph ? span_of(file, ph, n, &low) : 0;
     if (!size)
         return rimf_fail(image, ENOEXEC, "%s: %s is no ELF file that could be mapped", ctx->pass, file->name), NULL;

@@ -8,6 +8,7 @@
  *     calls in place     else: of what did not move
  *     words              that are wanted elsewhere
  *     functions go       that are removed (code/remove.c), wherever they are by then
+ *     splices            of the instructions that all this made (realise/splices.c)
  *     sections           are protected (image/sections.c)
  */
 #include "rimf/realise/realise.h"
@@ -271,7 +272,7 @@ static void emit_moves(struct mvld_image *image, int *failed)
     fail(image, mover, error);
 }
 
-int rimf_image_emit(struct mvld_image *image)
+int rimf_image_emit(struct mvld_image *image, int splices)
 {
     size_t made = image->moved ? image->moved->n : 0;
     int failed = 0, error = 0;
@@ -290,6 +291,8 @@ int rimf_image_emit(struct mvld_image *image)
     end_edits(image);
     if (image->removals.n)
         emit_each(image, rimf_removals_emit, &failed);
+    if (image->splices && splices)
+        emit_each(image, rimf_splices_emit, &failed);
     if (image->sections_wanted)
         emit_each(image, rimf_protections_emit, &failed);
     return failed;
@@ -301,17 +304,18 @@ static int is_runner(const struct mvld_image *image)
     return image->heap.alone || image->runner == (uint32_t)SYS3(image->sys, SYS_gettid, 0, 0, 0);
 }
 
-void rimf_image_emit_before(struct mvld_image *image)
+void rimf_image_emit_before(struct mvld_image *image, int splices)
 {
     int references = image->retargets.n && image->retargets.list[0].ctx != image->unfinished;
     int calls = image->reports && (image->reports->ctx != image->unfinished || image->reports->next);
     int moves = image->moved && image->moved->mover && image->moved->mover != image->unfinished;
     int removes = image->removals.n && image->removals.list[0].ctx != image->unfinished;
 
-    if (image->stage != RIMF_STAGE_RUN || !(references || calls || moves || removes) || !is_runner(image))
+    splices = splices && image->splices;
+    if (image->stage != RIMF_STAGE_RUN || !(references || calls || moves || removes || splices) || !is_runner(image))
         return;
     image->stage = RIMF_STAGE_NONE;
-    rimf_image_emit(image);
+    rimf_image_emit(image, splices);
     image->stage = RIMF_STAGE_RUN;
 }
 
@@ -319,10 +323,9 @@ int rimf_pass_ran(struct mvld_image *image, const struct mvld_context *ctx)
 {
     int error = image->removals.n ? rimf_removals_check(image, ctx) : 0;
 
-    error = error || !image->splices ? error : rimf_splices_make(image, ctx);
     error = error ? error : rimf_new_sections_seal(image, ctx);
+    error = error || !image->splices ? error : rimf_splices_check(image, ctx);
     error = error || !image->moved ? error : rimf_added_realise(image, ctx, 0);
-    error = error || !image->splices ? error : rimf_splices_commit(image, ctx);
     if (error)
         rimf_pass_failed(image, ctx); /* all of the pass, or none */
     return error;

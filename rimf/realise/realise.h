@@ -12,11 +12,11 @@
 int rimf_pass_ran(struct mvld_image *, const struct mvld_context *);
 /* A pass has failed: its edits are dropped. */
 void rimf_pass_failed(struct mvld_image *, const struct mvld_context *);
-/* Makes the edits of passes, except the running one's.  0, or negative errno: those of some pass could not be
- * made, which the feeder's `failed` is told. */
-int rimf_image_emit(struct mvld_image *);
+/* Makes the edits of passes, except the running one's; splices only if that is said.  0, or negative errno: those of
+ * some pass could not be made, which the feeder's `failed` is told. */
+int rimf_image_emit(struct mvld_image *, int splices);
 /* The same, before the running pass uses actual bytes: earlier passes' edits are made. */
-void rimf_image_emit_before(struct mvld_image *);
+void rimf_image_emit_before(struct mvld_image *, int splices);
 struct emit_calls; /* emit/calls.h */
 /* realise/calls.c: makes them in this process, together if possible; `apart`: some of the code has moved.  Counts
  * in the `now` of the object's edits.  0, or negative errno with a sentence: nothing more can be changed. */
@@ -42,6 +42,14 @@ int rimf_added_realise(struct mvld_image *, const struct mvld_context *, int fai
 /* Sections that a pass added can go while nothing leads there. */
 int rimf_section_remove(const struct mvld_context *, const struct mvld_section *);
 void *rimf_code_add(const struct mvld_context *, size_t size, const struct mvld_new_function *, size_t n, uint32_t names);
+/* The same behind the last pass.  NULL, with a sentence. */
+void *rimf_code_place(const struct mvld_context *, size_t size, const struct mvld_new_function *, size_t n, uint32_t names);
+
+/* realise/splices.c: makes the splices of passes, except the running one's.  NULL; or *error, with a sentence, and the
+ * pass that fails: none is made. */
+const struct mvld_context *rimf_splices_emit(struct mvld_image *, int *error);
+/* 1: there are some that it would make. */
+int rimf_splices_wait(const struct mvld_image *);
 
 /* Bits of mvld_context.matched: whether setting_symbol found something, for the first settings; others are
  * not recorded. */

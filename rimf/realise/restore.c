@@ -13,12 +13,15 @@
  * call with another target is another pass's and stays.
  *
  * The entry is found by its code: whatever jumps through the slot is one, anywhere in the object.
+ *
+ * A call with code of passes before it is in that code's trampoline (code/splice.c), of which a new one is made.
  */
 #include "rimf/emit/calls.h"
 #include "rimf/emit/changes.h"
 #include "rimf/realise/realise.h"
 
 #include "rimf/base/base.h"
+#include "rimf/code/code.h"
 #include "rimf/moved/moved.h"
 
 #include <errno.h> /* numbers only */
@@ -29,6 +32,7 @@ struct restoring {
     struct changes list;
     int entries_known;
     size_t left; /* calls that stay direct */
+    size_t spliced; /* calls for new trampolines */
 };
 
 static int may_begin_entry(uint8_t byte)
@@ -76,14 +80,42 @@ static int call_as_it_was(struct restoring *r, enum mvld_reference_kind kind, co
     return (int32_t)away == away;
 }
 
+static void restore_splice(struct restoring *r, const struct analysis_call *call, uintptr_t address,
+                           struct code_splice *splice)
+{
+    enum mvld_reference_kind kind = (enum mvld_reference_kind)analysis_call_kind(call);
+    const struct way *way = way_of(&r->c, call);
+    struct site site = {0};
+
+    if (!site_read_any(&site, kind, (uintptr_t)splice->old, SITE_MAX) || site.to_slot ||
+        rimf_unmoved(r->c.image, site.target + address - (uintptr_t)splice->old) != way->target)
+        return;
+    site.address = address;
+    if (!call_as_it_was(r, kind, way, r->c.object->view.bias + analysis_slot(call), &site)) {
+        r->left++;
+        return;
+    }
+    memcpy(splice->old, &site.made, site.length);
+    splice->now[5] = site.length > splice->length ? 0x90 : splice->now[5]; /* behind a jump of five bytes */
+    splice->length = site.length;
+    splice->way = kind == MVLD_REFERENCE_CALL_SLOT ? SPLICE_CALL_SLOT : splice->way;
+    splice->is_other = 1;
+    r->spliced++;
+}
+
 static void restore_at(struct restoring *r, const struct analysis_call *call, uintptr_t address)
 {
     enum mvld_reference_kind kind = (enum mvld_reference_kind)analysis_call_kind(call);
     struct emit_calls *c = &r->c;
     const struct way *way = way_of(c, call);
     uintptr_t slot = c->object->view.bias + analysis_slot(call);
+    struct code_splice *splice = code_splice_at(c->image, address);
     struct site site = {0};
 
+    if (splice) {
+        restore_splice(r, call, address, splice);
+        return;
+    }
     if (!site_read_any(&site, kind, address, SITE_MAX) || site.to_slot ||
         rimf_unmoved(c->image, site.target) != way->target)
         return;
@@ -122,6 +154,7 @@ static void restore_of(struct mvld_image *image, struct rimf_object *object, str
     const char *why = "memory is short";
     const struct analysis *s = rimf_analysis_calls(image, object, &why);
     struct restoring r = {.c = {.image = image, .object = object}, .list = {.image = image}};
+    int error;
 
     if (s) {
         r.c.calls = s->calls;
@@ -134,7 +167,9 @@ static void restore_of(struct mvld_image *image, struct rimf_object *object, str
     if (r.c.ways) {
         restore_calls(&r);
         all->left += r.left + (changes_each(&r.list) ? r.list.n : r.list.refused);
-        all->calls += r.list.made;
+        all->calls += r.list.made + r.spliced;
+        if (r.spliced && rimf_splices_emit(image, &error))
+            all->left += r.spliced;
     } else {
         all->unknown = &object->public;
         all->why = why ? why : "memory is short";

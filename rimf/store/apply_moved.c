@@ -180,25 +180,16 @@ static void take_away(struct applying *a)
         manifest_region_unmap(a->file, a->image->sys, owner(a)->bias);
 }
 
-static int enlarge(struct applying *a)
+static int map_file(struct applying *a)
 {
     const struct manifest_piece *code = &a->m->region->pieces[MANIFEST_CODE];
     uintptr_t start = owner(a)->bias + code->linked;
-    long error = moved_pages_of_file(a->image, start, start + code->size, code->offset);
-
-    if (error) {
-        take_away(a);
-        a->why = "moved code cannot be put into huge pages";
-    }
-    return (int)error;
-}
-
-static int map_file(struct applying *a)
-{
     int error = a->file->laid.led
                     ? 0 : manifest_region_map(a->file, a->image->sys, owner(a)->bias, &a->why);
 
-    return error ? error : enlarge(a);
+    if (!error)
+        moved_pages_of_file(a->image, start, start + code->size, code->offset);
+    return error;
 }
 
 static void report(const struct applying *a)

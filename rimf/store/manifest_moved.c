@@ -39,7 +39,7 @@ static const char *check_region(const struct manifest *f)
                               *frames = &r->pieces[MANIFEST_FRAMES];
     uint64_t size = f->header->tables.size;
 
-    if (r->pages > MVLD_PAGES_POOL || r->pages == MVLD_PAGES_QUICK)
+    if (r->pages > MVLD_PAGES_THP)
         return "the region has pages of an unknown kind";
     if (r->hot > r->code_size)
         return "hot moved code lies outside the region";

@@ -6,6 +6,7 @@ installed over this machine in a private mount namespace.
 A failure means: an enabled program does not start from a snapshot, `mvld status` says what is not so, or
 something of it cannot be taken back.
 """
+import json
 import os
 import re
 import shutil
@@ -30,10 +31,14 @@ def there_and_back(machine):
     said = machine.fails_as(user[:-1], "disable", one)
     check(said.endswith("it is not in the record of changes, "
                         "/nowhere/.local/state/mvld/changes\n"), f"and takes back nothing: {said}")
+    found, = json.loads(did([machine.mvld, "enable", "--json", one]))
+    check(found == machine.status(one) and found["applied"], f"enable --json: {found}")
     said = did([machine.mvld, "enable", one])
     check(re.fullmatch(rf"{one} starts under mvld by [^\n]+\n( [^\n]+\n)?", said), f"one thing is said, no step: {said}")
     check(machine.is_applied(one) and machine.status(one)["trouble"] is None, "enabled twice")
-    did([machine.mvld, "disable", one])
+    taken = json.loads(did([machine.mvld, "disable", "--json", one]))
+    check({row["changed"] for row in taken} == {str(one), str(machine.apps / "apps.d" / "one.conf")}
+          and {(row["program"], row["why"]) for row in taken} == {(str(one), None)}, f"disable --json: {taken}")
     check(one.read_bytes() == Path("/bin/bash").read_bytes() and machine.is_applied(two), "one of two")
     check("not in the record" in machine.fails("disable", one), "disabled twice")
     check(f"{one}: it is neither enabled" in machine.fails("status", one), "status of one that is not enabled")
@@ -69,6 +74,18 @@ def upgraded(machine):
     shutil.rmtree("/var/cache/mvld/snapshots")
     found = machine.status(program, trouble=True)
     check("no snapshot is applied: there is none" in found["trouble"], f"status: {found}")
+    doctor = {finding["text"]: finding for finding in json.loads(did([machine.mvld, "doctor", "--json"]))}
+    check(doctor[f"{program}: {found['trouble']}"]["remedy"] == f"mvld enable {program}", f"doctor: {doctor}")
+    did([machine.mvld, "enable", program])
+    os.utime(program)  # its snapshot fits no more, and its file is still one of set-interp
+    brief = did([machine.mvld, "doctor"])
+    check(brief.count(f"-> mvld enable {program}\n") == 1, f"one remedy is said once:\n{brief}")
+    loader = Path(libdir) / "ld-mvld.so.1"
+    whole = loader.read_bytes()
+    os.truncate(loader, 4096)
+    done = subprocess.run([machine.mvld, "doctor"], capture_output=True, text=True)
+    check(done.returncode == 1 and f"Programs, loader: {loader}: it is truncated" in done.stdout, f"doctor: {done}")
+    loader.write_bytes(whole)
     program.unlink()
     found = machine.status(program, trouble=True)
     check("gone" in found["trouble"] and found["remedy"] == f"mvld disable {program}", f"status: {found}")
@@ -159,6 +176,10 @@ def refused(machine):
     check("mvld did not make it" in machine.fails("enable", configured), "a file of the user's")
     check("static" in machine.fails("enable", static), "a static program")
     check("the machine needs" in machine.fails("enable", "/bin/ls"), "a program that the machine needs")
+    done = subprocess.run([machine.mvld, "enable", "--json", static], capture_output=True, text=True)
+    found, = json.loads(done.stdout)
+    check((done.returncode, found["program"], found["by"], found["applied"]) == (1, str(static), None, False)
+          and found["trouble"] and "static" in done.stderr, f"enable --json: {done}")
     check("nowhere" in machine.fails("enable", "/nowhere"), "a program that is not there")
     check("no-such-pass" in machine.fails("enable", "--pass", "no-such-pass", own), "a pass that is not there")
     now = {path: what for path, what in machine.files().items() if not path.startswith("/var/")}

@@ -155,10 +155,23 @@ def users_wrapper(machine):
     before = sorted(home.rglob("*"))
     done = subprocess.run([*own, "env", f"PATH={machine.programs}:/usr/bin:/bin", machine.mvld, "enable", "tool"], capture_output=True,
                           text=True)
-    check(done.returncode == 1 and f"no wrapper either: PATH has no {home}/.local/bin" in done.stderr, f"not in PATH: {done}")
+    first = done.stderr.splitlines()[0]
+    check(done.returncode == 1 and first.endswith(f": export PATH={home}/.local/bin:$PATH"), f"not in PATH: {done}")
+    remedy = first.rpartition(": ")[2]
+    script = home / "script"
+    script.write_text(f"#!/usr/bin/env -S {machine.programs}/tool -x\n")
+    script.chmod(0o755)
+    done = subprocess.run([*own, machine.mvld, "enable", script], capture_output=True, text=True)
+    command = re.search("`(.*)'", done.stderr)
+    check(done.returncode == 1 and command and command[1] == f"mvld enable {machine.programs}/tool", f"a script: {done}")
+    script.write_text("#!/bin/sh\n")
+    done = subprocess.run([*own, machine.mvld, "enable", script], capture_output=True, text=True)
+    check(done.returncode == 1 and "the machine needs" in done.stderr, f"a script of the machine's shell: {done}")
+    script.unlink()
     done = subprocess.run([*own, machine.mvld, "enable", "--by", "wrap", "tool"], capture_output=True, text=True)
     check(done.returncode == 2 and done.stderr == "mvld enable: --by wrap: it is wrapper, unit or set-interp\n", f"{done}")
-    did([*own, machine.mvld, "enable", "tool"])
+    said = did([*own, "env", f"PATH={machine.programs}:/usr/bin:/bin", "sh", "-c", f"{remedy}; {machine.mvld} enable tool"])
+    check(said, "what was said first is no remedy")
     found = json.loads(did([*own, machine.mvld, "status", "--json"]))
     check([(f["by"], f["made"], f["applied"]) for f in found] == [("wrapper", f"{home}/.local/bin/tool", True)], f"{found}")
     done = did([*own, "sh", "-c", "tool -c 'cat /proc/$$/maps; true'"])

@@ -24,13 +24,14 @@ PLAIN = ["hey Ada", "Good morning, Ada.", "Good morning, Ada.", "hey Ada"]
 # Every command of README.md, and who runs it.
 COMMANDS = {
     "slow": ["mvld try clang --version", "mvld enable --by set-interp clang", "mvld status", "mvld disable clang", "mvld-restore --all",
-             "mvld run --pass direct-calls -- sqlite3"],
+             "mvld run --pass direct-calls -- sqlite3", "--by wrapper", "--children -- make -j8"],
     "own": ["gcc -O2 -fplugin=build/gcc-plugin/multiverse.so -Iinclude hello.c -o hello -Lbuild/passes/multiverse "
             "-lmultiverse -Wl,-rpath,$PWD/build/passes/multiverse", "./hello", "build/tools/mvld show hello",
             "build/tools/mvld run --set polite=1 -- ./hello", "build/tools/mvld pipeline ./hello", "mvld config",
-            "mvld set-interp /usr/local/bin/hello"],
+            "mvld set-interp /usr/local/bin/hello", "--restore"],
     "wrong": ["MVLD=off program", "MVLD_DEBUG=all program", "mvld doctor", "mvld doctor PROGRAM", "man mvld-admin"],
     "unmodified": ["mvld build --run"],
+    "enabled-unit": ["--unit NAME.service"],
     "fresh-machine.sh": ["./dev demo", "./dev install", "./dev test", "./dev uninstall"],
     "debian.sh": ["dpkg-buildpackage -b"],
 }
@@ -50,11 +51,11 @@ def commands(text, prompt="$ "):
 
 
 def whole(text, folder):
-    """No command of README.md is left out: neither in a block, nor in a sentence."""
+    """No command of README.md is left out, and no option: neither in a block, nor in a sentence."""
     blocks = "".join(part for _, part in re.findall(r"^```(\w*)\n(.*?)^```$", text, re.M | re.S))
     said = set(commands(blocks) + commands(blocks, "# "))
     sentences = re.sub(r"^```\w*\n.*?^```$", "", text, flags=re.M | re.S)
-    said |= set(re.findall(r"`((?:\./dev|MVLD\w*=\S+|mvld[a-z-]*|man|dpkg-\w+) ?[^`]*)`", sentences)) - {"mvld"}
+    said |= set(re.findall(r"`((?:\./dev|MVLD\w*=\S+|mvld[a-z-]*|man|dpkg-\w+|--) ?[^`]*)`", sentences)) - {"mvld"}
     known = {command for some in COMMANDS.values() for command in some}
     check(said == known, f"README has commands that no test runs: {said - known}\nand lacks {known - said}")
     usage = (support.SOURCE / "dev").read_text()
@@ -140,9 +141,9 @@ def slow(text, folder):
 
     path = f"{copy.parent}:{sys.argv[3]}/sbin:{sys.argv[3]}/bin:{os.environ['PATH']}"
 
-    def says(command):
+    def says(command, path=path):
         done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, stdin=subprocess.DEVNULL,
-                              env=support.clean_environment(PATH=path, HOME=folder))
+                              cwd=folder, env=support.clean_environment(PATH=path, HOME=folder))
         check(done.returncode == 0, f"# {command}\nstatus {done.returncode}\n{done.stdout}{done.stderr}")
         return done.stdout
 
@@ -159,6 +160,15 @@ def slow(text, folder):
     says(printed[1])
     says("mvld-restore --all")
     check(copy.read_bytes() == Path(os.path.realpath(clang)).read_bytes(), "mvld-restore does not restore")
+    says("mvld enable --by wrapper clang", path=f"{sys.argv[3]}/bin:{path}")
+    wrapper = Path(sys.argv[3]) / "bin" / "clang"
+    check(copy.read_bytes() == Path(os.path.realpath(clang)).read_bytes() and wrapper.is_file(), "a wrapper")
+    says("mvld disable clang")
+    check(not wrapper.exists(), "disable leaves the wrapper")
+    if shutil.which("make"):
+        (folder / "Makefile").write_text("all: one two\none two:\n\t@/bin/true\n")
+        said = says("MVLD_DEBUG=passes mvld run --pass direct-calls --children -- make -j8 2>&1")
+        check(len(set(re.findall(r"^ *(\d+):\s+direct-calls", said, re.M))) == 3, f"not what make starts: {said}")
     if shutil.which("sqlite3"):
         check(says("echo 'select 6 * 7;' | mvld run --pass direct-calls -- sqlite3") == "42\n", "mvld run")
 

@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 from support import check, contains, equal, finish, run
@@ -230,6 +231,23 @@ def bound(world):
     check(list(world.cache.rglob("*.mvld")), "a start removes nothing")
     for words in ["prune", "--json"], ["list", "--size", "1"], ["prune", "--size", "1X"], ["prune", "--size", "1", "/"]:
         equal(run(mvld, "cache", *words, env=world.env())[0], 2, str(words))
+
+
+def bound_after_analyze(world):
+    """What `mvld analyze' calls up to date, the build that follows removes, and makes a snapshot without it; as after
+    upgrades of mvld, when no start takes a snapshot with it."""
+    other = world.folder / "other.so"
+    world.compile("int other;\n", other)
+    for _ in range(2):  # with relatime the first reading after a change counts as use, and none of the next day
+        world.mvld("analyze", "--program", world.path, said=None)
+    time.sleep(1.1)
+    world.mvld("analyze", other)
+    size = sum(item["size"] for item in world.items("analysis").values())
+    time.sleep(1.1)
+    world.mvld("analyze", "--program", world.path, said=None)
+    code, out, err = run(mvld, "build", world.path, env=world.env(MVLD_CACHE_SIZE=str(size - 1)))
+    equal((code, world.analysis(other)), (0, None), f"what was used longest ago stays: {err}")
+    equal(world.state(Path(out.strip()))[0], "good", err)
 
 
 with tempfile.TemporaryDirectory() as scratch:

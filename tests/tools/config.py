@@ -5,6 +5,7 @@ wrong and changes nothing; and other commands say when programs read something e
 A failure means that programs get a configuration that nobody wrote, or that half-written or
 another's text counts, or that nobody is told that a change does not count yet.
 """
+import json
 import os
 import shutil
 import subprocess
@@ -63,6 +64,7 @@ with scratch() as scratched:
     put("apps.d/README", "nonsense")
     equal(winner(), f"{main}:2", "a change counts after mvld config alone")
     equal(config()[:2], (0, f"{made}: 3 [app] of 3 files\n"), "three")
+    equal(json.loads(config("--json")[1]), {"made": str(made), "apps": 3, "files": 3, "why": None}, "as JSON")
     equal(winner(), f"{twenty}:3", "sorted byte by byte")
     equal(winner("ls"), f"{main}:2", "and mvld.conf first")
     for i in range(300):
@@ -85,6 +87,8 @@ with scratch() as scratched:
         wrong = put("apps.d/wrong.conf", text)
         refused(said if "config.cache" in said else f"{wrong}{said}")
         refused(said if "config.cache" in said else f"{wrong}{said}", "--check")
+        code, out, err = config("--json")
+        equal((code, err), (1, f"mvld config: {json.loads(out)['why']}\n"), "as JSON")
         code, out, err = run(mvld, "pipeline", "true", env=env)
         equal(code, 0, "what was made is read")
         contains(err, said, "and what is wrong is said")

@@ -35,13 +35,10 @@ def findings(*options, **more):
 
 def huge_pages(mm, env):
     """What is said of a kernel whose /sys/kernel/mm is made up."""
-    pool = {"nr": 8, "free": 5, "resv": 2, "surplus": 1, "nr_overcommit": 4}
-    files = {f"hugepages/hugepages-2048kB/{k}_hugepages": f"{n}\n" for k, n in pool.items()}
-    files |= {"hugepages/hugepages-1048576kB/nr_hugepages": "0\n",
-              "transparent_hugepage/enabled": "always madvise [never]\n",
-              "transparent_hugepage/shmem_enabled": "always within_size [advise] never deny force\n",
-              "transparent_hugepage/khugepaged/pages_to_scan": "4096\n",
-              "transparent_hugepage/khugepaged/scan_sleep_millisecs": "10000\n"}
+    files = {"transparent_hugepage/enabled": "always madvise [never]\n",
+             "transparent_hugepage/shmem_enabled": "always within_size [advise] never deny force\n",
+             "transparent_hugepage/khugepaged/pages_to_scan": "4096\n",
+             "transparent_hugepage/khugepaged/scan_sleep_millisecs": "10000\n"}
     for name, text in files.items():
         (mm / name).parent.mkdir(parents=True, exist_ok=True)
         (mm / name).write_text(text)
@@ -52,20 +49,13 @@ def huge_pages(mm, env):
         return {f["name"]: f for f in json.loads(out)}
 
     found = shown()
-    equal([n for n in found if n.startswith("hugetlb ")], ["hugetlb 2048kB", "hugetlb 1048576kB"],
-          "by size")
-    equal((found["hugetlb 2048kB"]["state"], found["hugetlb 2048kB"]["text"]),
-          ("ok", "8 pages, 5 free, 2 reserved, 1 surplus, 4 more on demand"), "the pool")
-    equal((found["hugetlb 1048576kB"]["state"], found["hugetlb 1048576kB"]["text"][:16]),
-          ("absent", "0 pages, -1 free"), "a size that says less")
     equal((found["THP: enabled"]["state"], found["THP: enabled"]["text"]), ("absent", "never"),
           "a setting")
     equal(found["THP: shmem_enabled"]["text"], "advise", "another")
     equal(found["khugepaged"]["text"], "looks at 4096 pages every 10000 ms", "khugepaged")
-    shutil.rmtree(mm / "hugepages")
     shutil.rmtree(mm / "transparent_hugepage")
     found = shown()
-    for name in "hugetlb pools", "THP: enabled", "THP: shmem_enabled", "khugepaged":
+    for name in "THP: enabled", "THP: shmem_enabled", "khugepaged":
         equal(found[name]["state"], "absent", "a kernel without anything")
 
 
@@ -74,9 +64,8 @@ with scratch() as folder:
     quiet = {"XDG_CONFIG_HOME": str(folder / "none"), "XDG_CACHE_HOME": str(folder / "cache"),
              "PATH": os.environ["PATH"]}
     code, found = findings(env=quiet)
-    pool = Path("/sys/kernel/mm/hugepages/hugepages-2048kB")
     for name in ("mprotect", "remap", "selfmem", "PR_SET_MDWE", "membarrier SYNC_CORE", "FSRM",
-                 "hugetlb 2048kB" if pool.exists() else "hugetlb pools", "THP: enabled", "concat.pages=hugetlb", "concat.pages=thp",
+                 "THP: enabled", "concat.pages=thp",
                  "khugepaged", "tmpfs with huge=", "vm.overcommit_memory", "_dl_debug_state",
                  "mmap sites", "system", "gcc"):
         check(name in found, f"{name} is reported")
@@ -84,9 +73,6 @@ with scratch() as folder:
     check(all(set(f) == {"part", "name", "state", "text", "remedy"} for f in found.values()), "fields")
     equal(found["vm.overcommit_memory"]["text"][0],
           Path("/proc/sys/vm/overcommit_memory").read_text()[0], "the kernel's value")
-    if pool.exists():
-        total, free = ((pool / f"{what}_hugepages").read_text().strip() for what in ("nr", "free"))
-        contains(found["hugetlb 2048kB"]["text"], f"{total} pages, {free} free, ", "the pool's size")
     contains(run(mvld, "doctor", "--all", env=quiet)[1], "_dl_debug_state", "as text")
 
     # Under PR_SET_MDWE the methods that make pages executable stop working, and
@@ -213,7 +199,7 @@ with scratch() as folder:
     if code == 0:
         equal(out.splitlines()[0], "Nothing is wrong.", "what is said first")
     contains(out, "snapshots of user: ", "what can be mended")
-    check("hugetlb" not in out.replace("concat.pages=hugetlb", ""), "what the machine lacks")
+    check("tmpfs with huge=" not in out, "what the machine lacks")
 
     equal(run(mvld, "doctor", "--nonsense")[0], 2, "wrong usage")
     contains(run(mvld, "doctor", "--help")[1], "Usage: mvld doctor", "--help")

@@ -75,7 +75,10 @@ with scratch() as folder:
     shutil.copy(loader, copy)
     equal(run(mvld, "set-interp", "--force", "--loader", copy, program, env=env)[0], 0, "set-interp")
     copy.unlink()
-    equal(doctor(1)["loader"], ("problem", f"it does not start: there is no {copy}", "mvld-restore --all"), "no loader")
+    equal(doctor(1)["loader"], ("problem", f"it does not start: {copy}: No such file or directory", "mvld-restore --all"), "no loader")
+    copy.write_bytes(Path(loader).read_bytes()[:4096])
+    copy.chmod(0o755)
+    equal(doctor(1)["loader"], ("problem", f"it does not start: {copy}: it is truncated", "mvld-restore --all"), "a part of one")
 
     script = folder / "script"
     script.write_text("#!/bin/sh\n")

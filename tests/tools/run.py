@@ -170,7 +170,7 @@ with scratch() as folder:
     # Nor does the program miss a loader of ours that is not there, or damaged.
     (folder / "damaged").write_bytes(b"\x7fELF")
     (folder / "damaged").chmod(0o755)
-    for gone, why in (folder / "gone", "No such file or directory"), (folder / "damaged", "Exec format error"):
+    for gone, why in (folder / "gone", "No such file or directory"), (folder / "damaged", "it is no ELF file"):
         code, out, err = started("--loader", gone, "--argv0", "name", "sh", "-c", "echo $0; exit 3")
         equal((code, out), (3, "name\n"), f"without {gone}")
         contains(err, f"started without mvld: {gone}: {why}\n", "with a note")

@@ -280,6 +280,42 @@ def refused(folder):
         check(done.returncode == 5 and b"mvld run: " in done.stderr, f"addresses from below: {done}")
 
 
+def truncated(folder):
+    """A loader of which only a part is there makes programs crash, instead of being started plainly; or `mvld build` runs
+    them, or set-interp makes one depend on it."""
+    for tool in MVLD, STARTER:
+        (folder / "tools").mkdir(exist_ok=True)
+        shutil.copy(tool, folder / "tools")
+    mvld, whole, loader = folder / "tools" / "mvld", support.LOADER.read_bytes(), folder / "loader" / "ld-mvld.so.1"
+    loader.parent.mkdir()
+    shell = shutil.copy("/bin/sh", folder)
+    program = [shell, "-c", "grep -c ld-mvld /proc/$$/maps; exit 5"]
+    run = [mvld, "run", "--"]
+    ways = [[folder / "tools" / "mvld-run"], run, [mvld, "run", "--direct", "--"], [mvld, "run", "--children", "--"]]
+    for size in 0, 100, 4096, 2 * 4096, len(whole) // 2, len(whole) - 1, len(whole):
+        loader.write_bytes(whole[:size])
+        loader.chmod(0o755)
+        if size >= max(segments(whole)):
+            check(int(started([*run, *program]).stdout), "the whole one does not run it under mvld")
+            continue
+        for way in ways:
+            done = started([*way, *program])
+            check((done.returncode, done.stdout) == (5, b"0\n"), f"{size} bytes, {way}: {done}")
+        done = started([mvld, "build", shell], env={"XDG_CACHE_HOME": str(folder)})
+        check(done.returncode == 1 and not done.stdout, f"{size} bytes, build: {done}")
+        before = Path(shell).read_bytes()
+        done = started([mvld, "set-interp", shell], env={"XDG_STATE_HOME": str(folder)})
+        check(done.returncode == 1 and Path(shell).read_bytes() == before, f"{size} bytes, set-interp: {done}")
+
+
+def segments(file):
+    """Where each ends in the file."""
+    start, size, n = *struct.unpack_from("<Q", file, 32), *struct.unpack_from("<2H", file, 54)
+    for at in range(start, start + size * n, size):
+        offset, length = struct.unpack_from("<Q16xQ", file, at + 8)
+        yield offset + length
+
+
 def without_ptrace(action):
     """A filter of system calls for ptrace(2), as a container's; EPERM is also what Yama says."""
     class Program(ctypes.Structure):

@@ -6,6 +6,7 @@ A copy of the machine's own loader stands in for ld-mvld.so.1, once under a shor
 name and once under one that is longer than what it replaces.  A failure means
 that a program does not start, or is not what it was after --restore.
 """
+import json
 import os
 import re
 import shutil
@@ -128,6 +129,20 @@ with scratch() as folder:
         if before is not None:
             check(file.read_bytes() == before, f"{file.name} is as it was")
 
+    # As JSON.
+    def as_json(*words):
+        code, out, err = run(mvld, "set-interp", "--json", *words)
+        return code, [(row["program"], row["interpreter"], bool(row["why"])) for row in json.loads(out)]
+
+    link = folder / "link-to-pie"
+    link.symlink_to(program)
+    plainly = interpreter(program)
+    equal(as_json("--print", link, folder / "absent"), (1, [(str(program), plainly, False), (str(folder / "absent"), None, True)]),
+          "--print, and a file that is not there")
+    equal(as_json("--loader", long, program), (0, [(str(program), str(long), False)]), "changed")
+    equal(as_json("--restore", program), (0, [(str(program), plainly, False)]), "restored")
+    equal(as_json("--restore", program), (1, [(str(program), plainly, True)]), "not restored")
+
     refused(folder / "absent", "No such file")
     refused(program, "no record", "--restore")
     script = folder / "script"
@@ -178,7 +193,7 @@ with scratch() as folder:
         equal(sorted(folder.glob(".mvld-*")), [], f"{options}: what is left aside")
 
     # Through a symbolic link the file changes, not the link.
-    link = folder / "link"
+    link = folder / "link-for-json"
     link.symlink_to(program)
     equal(run(mvld, "set-interp", "--loader", long, link)[0], 0, "a symbolic link")
     check(link.is_symlink(), "a symbolic link stays one")

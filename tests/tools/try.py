@@ -93,11 +93,17 @@ with scratch() as scratched:
         equal((code, found["gain"]), (0, True), f"symbols from a snapshot\n{out}")
         check(ways["set-interp, direct-calls"]["wall"]["high-ppm"] < 1_000_000, "by set-interp")
         code, out, err = tried(folder, "--seconds", "2", program)
-        contains(out, ": worth it\n", "the sentence")
+        contains(out, ": worth it\n  mvld enable", "the sentence")
+        script = folder / "script"
+        script.write_text(f"#!{program}\n")
+        script.chmod(0o755)
+        remedy = json.loads(tried(folder, "--seconds", "2", "--json", script)[1])["remedy"]
+        check(remedy and remedy.startswith("mvld enable ") and remedy.endswith(f" {program}"), f"of a script: {remedy}")
         in_a_chroot(folder, program)
     code, out, err = tried(folder, "--seconds", "2", "true")
     equal((code, err), (3, ""), f"`true' gains nothing\n{out}")
     contains(out, "true: no gain: leave it\n", "the sentence")
+    check("set-interp" not in out and "wrapper" not in out, f"a way that `mvld enable' refuses\n{out}")
     check((program.read_bytes(), program.stat().st_mtime_ns) == before, "the program is as it was")
     (folder / "main.c").write_text("int main(void) { return 0; }\n")
     static = compile_file(folder / "static", "-static", folder / "main.c")

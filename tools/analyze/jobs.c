@@ -12,10 +12,12 @@
 #include "rimf/analyze/analyser.h"
 #include "rimf/base/sys.h"
 
+#include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -54,6 +56,16 @@ static int is_up_to_date(const struct object *o, const char *folder)
     return same;
 }
 
+/* A build that follows keeps it: the cache's bound takes what was used longest ago (tools/cache/bound.c). */
+static void mark_used(const struct object *o, const char *folder)
+{
+    static const struct timespec now[2] = {{.tv_nsec = UTIME_NOW}, {.tv_nsec = UTIME_OMIT}}; /* of access, of writing */
+    char path[PATH_MAX];
+
+    if (analysis_path(path, sizeof path, folder, o->build_id, o->build_id_size))
+        utimensat(AT_FDCWD, path, now, AT_SYMLINK_NOFOLLOW);
+}
+
 static void count(const struct analyser *a, struct result *r)
 {
     const struct unit *units = units_of(a);
@@ -83,6 +95,7 @@ static void analyse(const struct jobs *jobs, const char *path, struct result *r)
         failed = object_fail(&a.object, "it has no build-id");
     if (!failed && !jobs->again && is_up_to_date(&a.object, jobs->folder)) {
         r->outcome = OUTCOME_UP_TO_DATE;
+        mark_used(&a.object, jobs->folder);
     } else if (!failed) {
         limit(a.object.size);
         failed = analyser_finish(&a);

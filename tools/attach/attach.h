@@ -109,6 +109,7 @@ struct attach_stopped { /* the thread's state, to be restored; and our memory in
     uint8_t *xstate;     /* NT_X86_XSTATE */
     size_t xstate_size;
     uint64_t since;      /* attach_clock() when it was last seen running */
+    pid_t last;          /* the thread that was stopped last, or 0 */
     uint64_t area, room, room_used; /* 0: no memory yet */
 };
 enum attach_place {

@@ -271,13 +271,23 @@ static int stop_thread(struct attach *a, enum attach_place place, pid_t thread)
     return -1;
 }
 
-char attach_thread_state(const struct attach *a, pid_t thread)
+static char state_and_time(const struct attach *a, pid_t thread, unsigned long *time)
 {
-    char *text = attach_thread_file(a, thread, "stat"), *end = strrchr(text, ')');
-    char state = end && end[1] ? end[2] : 'X';
+    char *text = attach_thread_file(a, thread, "stat"), *end = strrchr(text, ')'), state = 'X';
+    unsigned long user = 0, kernel = 0;
 
+    if (end)
+        sscanf(end + 1, " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &state, &user, &kernel);
+    *time = user + kernel;
     free(text);
     return state;
+}
+
+char attach_thread_state(const struct attach *a, pid_t thread)
+{
+    unsigned long time;
+
+    return state_and_time(a, thread, &time);
 }
 
 /* A thread may have a filter of system calls that the process has not. */
@@ -290,25 +300,69 @@ static int is_filtered(const struct attach *a, pid_t thread)
     return filtered;
 }
 
-/* Tries each thread once, waiting ones first. */
-static int try_threads(struct attach *a, enum attach_place place, int running)
+struct candidate {
+    pid_t thread;
+    unsigned long time; /* of a processor, that it has used */
+};
+
+static int by_time(const void *a, const void *b)
 {
-    int fd = openat(a->folder, "task", O_RDONLY | O_DIRECTORY | O_CLOEXEC), done = 0;
+    const struct candidate *x = a, *y = b;
+
+    return (x->time > y->time) - (x->time < y->time);
+}
+
+/* Lists the threads that run or wait, to be freed. */
+static struct candidate *candidates(struct attach *a, size_t *n)
+{
+    int fd = openat(a->folder, "task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *folder = fd < 0 ? NULL : fdopendir(fd);
+    struct candidate *list = NULL, next;
 
-    for (struct dirent *entry; !done && folder && (entry = readdir(folder));) {
-        pid_t thread = (pid_t)strtol(entry->d_name, NULL, 10);
-        char state = thread > 0 ? attach_thread_state(a, thread) : 'X';
+    *n = 0;
+    for (struct dirent *entry; folder && (entry = readdir(folder));) {
+        char state;
 
+        next.thread = (pid_t)strtol(entry->d_name, NULL, 10);
+        state = next.thread > 0 ? state_and_time(a, next.thread, &next.time) : 'X';
         if (state == 'T')
             attach_fail(a, "process %d is stopped", a->pid);
-        else if ((state == 'R' || state == 'S') && (attach_waits(a, thread, &a->stopped->before) || running) &&
-                 !is_filtered(a, thread))
-            done = !stop_thread(a, place, thread);
+        if (state != 'R' && state != 'S')
+            continue;
+        list = must_grow(list, *n + 1, sizeof *list);
+        list[(*n)++] = next;
     }
     if (folder)
         closedir(folder);
-    return done ? 0 : -1;
+    return list;
+}
+
+static int try_thread(struct attach *a, enum attach_place place, pid_t thread, int running)
+{
+    if ((!attach_waits(a, thread, &a->stopped->before) && !running) || is_filtered(a, thread) ||
+        stop_thread(a, place, thread))
+        return -1;
+    a->stopped->last = thread;
+    return 0;
+}
+
+/* Tries each thread once: first the one that was stopped before, then those that do the least, since nobody waits for
+ * them. */
+static int try_threads(struct attach *a, enum attach_place place, int running)
+{
+    struct candidate *list;
+    size_t n, tried = 0;
+    int err = -1;
+
+    if (a->stopped->last && !try_thread(a, place, a->stopped->last, 0))
+        return 0;
+    list = candidates(a, &n);
+    if (n)
+        qsort(list, n, sizeof *list, by_time);
+    while (err && tried < n)
+        err = try_thread(a, place, list[tried++].thread, running);
+    free(list);
+    return err;
 }
 
 /* While a thread is stopped, nobody shall be served before this tool, if it may ask for that. */

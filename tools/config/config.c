@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 static const char usage[] =
-    "Usage: mvld config [--user] [--check]\n"
+    "Usage: mvld config [--user] [--check] [--json]\n"
     "\n"
     "Reads " MVLD_SYSCONF_DIR "/mvld.conf and " MVLD_SYSCONF_DIR "/apps.d/*.conf, checks them, and makes\n"
     "of them " MVLD_SYSCONF_DIR "/config.cache, which is what programs read when they start: a change\n"
@@ -25,6 +25,7 @@ static const char usage[] =
     "  --user   the same in $XDG_CONFIG_HOME/mvld, or else ~/.config/mvld\n"
     "  --check  make nothing, only say whether the files are right and what was made is of\n"
     "           them as they are\n"
+    "  --json   say the result as JSON\n"
     "  --help   this text\n"
     "\n"
     "Exit code: 0; 1 when a file is wrong or nothing could be made, or with --check, when what\n"
@@ -56,54 +57,57 @@ static int put_file(const struct config_made *m)
     return failed ? -1 : 0;
 }
 
-/* Where nothing is configured, starts need not read anything. */
-static int change(const struct config_made *m)
+/* Where nothing is configured, starts need not read anything.  NULL, or the error, to be freed. */
+static char *change(const struct config_made *m)
 {
     struct stat st;
     const char *why;
     size_t named;
     int error = trusted_path(&rimf_sys_kernel, m->folder, geteuid(), &st, &why, &named);
 
-    if (error && error != -ENOENT) {
-        complain("config", "%s: no start would believe it, because of %.*s: %s", m->folder,
-                 (int)named, m->folder, why);
-        return TOOL_FAILED;
-    }
-    if (m->blocks ? put_file(m) : unlink(m->path) && errno != ENOENT && errno != ENOTDIR) {
-        complain("config", "%s: %s", m->path, strerror(errno));
-        return TOOL_FAILED;
-    }
+    if (error && error != -ENOENT)
+        return must_print("%s: no start would believe it, because of %.*s: %s", m->folder, (int)named, m->folder, why);
+    if (m->blocks ? put_file(m) : unlink(m->path) && errno != ENOENT && errno != ENOTDIR)
+        return must_print("%s: %s", m->path, strerror(errno));
+    return NULL;
+}
+
+static void print_text(const struct config_made *m)
+{
     if (m->blocks)
         printf("%s: %zu [app] of %zu files\n", m->path, m->blocks, m->n);
     else
         printf("%s: nothing is configured\n", m->folder);
-    return TOOL_OK;
 }
 
-static int compare_file(const struct config_made *m)
+static void print_json(const struct config_made *m, const char *why)
 {
-    char *said = config_made_differs(m);
-    int status = said ? TOOL_FAILED : TOOL_OK;
+    struct json j = {.to = stdout};
 
-    if (said)
-        complain("config", "%s", said);
-    free(said);
-    return status;
+    json_begin(&j, NULL, '{');
+    json_string(&j, "made", m->path);
+    json_unsigned(&j, "apps", m->blocks);
+    json_unsigned(&j, "files", m->n);
+    json_string(&j, "why", why);
+    json_end(&j, '}');
 }
 
 int tool_config(int argc, char **argv)
 {
     static const struct option options[] = {{"user", no_argument, NULL, 'u'},
                                             {"check", no_argument, NULL, 'c'},
+                                            {"json", no_argument, NULL, 'j'},
                                             {"help", no_argument, NULL, 'h'},
                                             {0}};
     struct config_made m;
-    int users = 0, check = 0, c, status = TOOL_FAILED;
+    int users = 0, check = 0, json = 0, c;
+    char *why;
 
     while ((c = getopt_long(argc, argv, "h", options, NULL)) != -1) {
         switch (c) {
         case 'u': users = 1; break;
         case 'c': check = 1; break;
+        case 'j': json = 1; break;
         case 'h': fputs(usage, stdout); return TOOL_OK;
         default: return TOOL_USAGE;
         }
@@ -113,9 +117,17 @@ int tool_config(int argc, char **argv)
         return TOOL_USAGE;
     }
     if (config_make(&m, users))
-        complain("config", "%s%s", m.why, check ? "" : ": nothing was changed");
+        why = must_print("%s%s", m.why, check ? "" : ": nothing was changed");
     else
-        status = check ? compare_file(&m) : change(&m);
+        why = check ? config_made_differs(&m) : change(&m);
+    if (why)
+        complain("config", "%s", why);
+    if (json)
+        print_json(&m, why);
+    else if (!why && !check)
+        print_text(&m);
     config_made_free(&m);
+    int status = why ? TOOL_FAILED : TOOL_OK;
+    free(why);
     return status;
 }

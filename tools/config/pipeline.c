@@ -40,8 +40,9 @@ static void print_line(void *cookie, const char *text)
 static void print_way(const struct program *p, int planned)
 {
     const char *objection = program_objection(p);
+    char *reader = p->kind == PROGRAM_SCRIPT ? program_of_script(p) : NULL;
     if (p->kind == PROGRAM_SCRIPT)
-        printf("; %s is a script: ask for its interpreter, %s\n", p->path, p->interpreter);
+        printf("; it is a script: mvld pipeline %s\n", reader ? reader : p->interpreter);
     else if (p->kind == PROGRAM_SECURE)
         puts("; it has special rights: only files of root count, and only when its interpreter "
              "is ld-mvld.so.1");
@@ -50,6 +51,7 @@ static void print_way(const struct program *p, int planned)
     else if (planned && p->kind == PROGRAM_PLAIN)
         printf("; its interpreter is %s: this happens under `mvld run', or after `mvld "
                "set-interp'\n", p->interpreter);
+    free(reader);
 }
 
 /* ---- settings that name a symbol (MVLD_OPTION_SYMBOL) --------------------------------------- */

@@ -74,7 +74,7 @@ void report_finding(struct report *r, const char *name, enum finding_state state
     if (r->brief) {
         r->kept = must_grow(r->kept, r->n + 1, sizeof *r->kept);
         r->kept[r->n++] = (struct finding){state, must_print("%s", r->heading), must_print("%s", name),
-                                           must_print("%s", text), remedy ? must_print("%s", remedy) : NULL};
+                                           must_print("%s", text), remedy ? must_print("%s", remedy) : NULL, 0};
     } else if (r->json) {
         json_begin(r->json, NULL, '{');
         json_string(r->json, "part", r->heading);
@@ -93,22 +93,32 @@ void report_finding(struct report *r, const char *name, enum finding_state state
     free(text);
 }
 
-/* Shows findings of one state, from the first one on; absent ones only if something can be done.
+/* Whether a finding is shown that the same command mends. */
+static int is_mended(const struct report *r, const char *remedy)
+{
+    for (size_t i = 0; i < r->n; i++)
+        if (r->kept[i].shown && r->kept[i].remedy && !strcmp(r->kept[i].remedy, remedy))
+            return 1;
+    return 0;
+}
+
+/* Shows findings of one state, from the first one on; absent ones only if something can be done, and a remedy once.
  * Returns the number of those not shown. */
 static unsigned show(const struct report *r, enum finding_state state, size_t first, unsigned *lines)
 {
     unsigned more = 0;
 
     for (size_t i = first; i < r->n; i++) {
-        const struct finding *f = &r->kept[i];
+        struct finding *f = &r->kept[i];
         unsigned needs = f->remedy ? 2 : 1;
-        if (f->state != state || (state == FINDING_ABSENT && !f->remedy))
+        if (f->state != state || (state == FINDING_ABSENT && (!f->remedy || is_mended(r, f->remedy))))
             continue;
         if (more || *lines + needs >= MOST_LINES) { /* the last line is the summary */
             more++;
             continue;
         }
         *lines += needs;
+        f->shown = 1;
         printf("  %-2s  %s, %s: ", marks[state], f->heading, f->name);
         print_name(stdout, f->text);
         putchar('\n');

@@ -16,6 +16,7 @@ enum finding_state {
 struct finding {
     enum finding_state state;
     char *heading, *name, *text, *remedy; /* or NULL */
+    int shown;
 };
 
 struct report {
@@ -52,7 +53,6 @@ void doctor_passes(struct report *, const char *folders);
 void doctor_compiler(struct report *);
 
 /* doctor/hugepages.c: NULL: a process gets such pages here; else why not (static). */
-const char *hugepages_try_pool(void);
 const char *hugepages_try_thp(void);
 /* The same for a file in this folder, shared by all processes. */
 const char *hugepages_try_folder(const char *folder);

@@ -15,9 +15,6 @@
 #include <unistd.h>
 
 #define HUGE (2ul << 20)
-#ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE 23
-#endif
 #ifndef MADV_COLLAPSE
 #define MADV_COLLAPSE 25
 #endif
@@ -28,36 +25,6 @@ static char *reserve(char **room)
     *room = mmap(NULL, 2 * HUGE, PROT_READ | PROT_WRITE,
                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     return *room == MAP_FAILED ? NULL : (char *)(((uintptr_t)*room + HUGE - 1) & -HUGE);
-}
-
-static const char *try_page(char *page, char *place)
-{
-    if (madvise(page, HUGE, MADV_POPULATE_WRITE))
-        return errno == EINVAL ? "the kernel cannot promise them (before Linux 5.14)"
-                               : "the pool has pages, and this process may not take one (cgroup, "
-                                 "memory policy)";
-    if (mremap(page, HUGE, HUGE, MREMAP_MAYMOVE | MREMAP_FIXED, place) != place)
-        return "the kernel cannot move them (before Linux 5.16)";
-    return NULL;
-}
-
-const char *hugepages_try_pool(void)
-{
-    char *room, *place = reserve(&room);
-    char *page = mmap(NULL, HUGE, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB | MAP_HUGE_2MB, -1, 0);
-    const char *why;
-
-    if (page == MAP_FAILED)
-        return errno == ENOMEM ? "no page is free in the pool"
-                               : "the kernel has no pool of huge pages";
-    why = place ? try_page(page, place) : "memory is short";
-    munmap(page, HUGE);
-    if (place) {
-        munmap(place, HUGE);
-        munmap(room, 2 * HUGE);
-    }
-    return why;
 }
 
 /* KB of huge pages at `address` by the kernel's count, in memory or in a file. */
@@ -103,7 +70,7 @@ const char *hugepages_try_thp(void)
     return why;
 }
 
-/* As rimf/moved/pages_file.c does with a snapshot of rimf/store/write_moved.c. */
+/* As rimf/moved/pages.c does with a snapshot of rimf/store/write_moved.c. */
 static const char *try_mapped(int fd, char *bytes, char *place)
 {
     memset(bytes, 0xcc, HUGE);

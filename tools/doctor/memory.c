@@ -7,125 +7,12 @@
 #include "rimf/store/manifest.h"
 #include "tools/common/paths.h"
 
-#include <dirent.h>
-#include <errno.h>
 #include <mntent.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#ifdef MVLD_HUGETLBFS
-#include <dlfcn.h>
-#include <hugetlbfs.h>
-#endif
-
-/* ---- pools ---------------------------------------------------------------------- */
-
-#define POOLS "/sys/kernel/mm/hugepages"
-#define MOVED "hugepages-2048kB" /* the page size of moved code */
-#define MORE_MOVED "echo 64 > " POOLS "/" MOVED "/nr_hugepages"
-
-/* -1 if the kernel does not tell. */
-static long read_number(const char *pool, const char *file)
-{
-    char line[32];
-    char *path = must_print(POOLS "/%s/%s", pool, file);
-    long value = read_line(path, line, sizeof line) ? -1 : atol(line);
-    free(path);
-    return value;
-}
-
-static void report_pool(struct report *r, const char *pool)
-{
-    char *name = must_print("hugetlb %s", strchr(pool, '-') + 1);
-    long total = read_number(pool, "nr_hugepages");
-    long on_demand = read_number(pool, "nr_overcommit_hugepages");
-    int some = total > 0 || on_demand > 0;
-
-    report_finding(r, name, some ? FINDING_OK : FINDING_ABSENT,
-                   !some && !strcmp(pool, MOVED) ? MORE_MOVED : NULL,
-                   "%ld pages, %ld free, %ld reserved, %ld surplus, %ld more on demand", total,
-                   read_number(pool, "free_hugepages"), read_number(pool, "resv_hugepages"),
-                   read_number(pool, "surplus_hugepages"), on_demand);
-    free(name);
-}
-
-static int is_pool(const struct dirent *e)
-{
-    return !strncmp(e->d_name, "hugepages-", strlen("hugepages-"));
-}
-
-static void report_pools(struct report *r)
-{
-    struct dirent **pools;
-    int n = scandir(POOLS, &pools, is_pool, versionsort);
-
-    if (n < 0) {
-        report_finding(r, "hugetlb pools", FINDING_ABSENT, "a kernel with CONFIG_HUGETLBFS",
-                       POOLS ": %s", strerror(errno));
-        return;
-    }
-    for (int i = 0; i < n; i++) {
-        report_pool(r, pools[i]->d_name);
-        free(pools[i]);
-    }
-    free(pools);
-}
-
 /* ---- mounts ----------------------------------------------------------------------- */
-
-/* libhugetlbfs knows the mounts of hugetlbfs and the sizes that a program can have, and skips
- * mounts that this user cannot write to.  It is loaded on demand: its constructor reads half of
- * /proc. */
-#ifdef MVLD_HUGETLBFS
-
-#define SIZES 16
-
-static void report_mount(struct report *r, long size, const char *path)
-{
-    int giga = size % (1 << 30) == 0;
-    char *name = must_print("hugetlbfs %ld %s", size >> (giga ? 30 : 20), giga ? "GB" : "MB");
-
-    if (path)
-        report_finding(r, name, FINDING_OK, NULL, "%s", path);
-    else
-        report_finding(r, name, FINDING_ABSENT, NULL, "no mount that this user can write");
-    free(name);
-}
-
-static void report_hugetlbfs(struct report *r)
-{
-    long sizes[SIZES];
-    int (*get_sizes)(long *, int);
-    const char *(*find_path)(long);
-    void *library;
-    int n;
-
-    setenv("HUGETLB_VERBOSE", "0", 0); /* our lines replace its output */
-    library = dlopen("libhugetlbfs.so.0", RTLD_NOW);
-    *(void **)&get_sizes = library ? dlsym(library, "gethugepagesizes") : NULL;
-    *(void **)&find_path = library ? dlsym(library, "hugetlbfs_find_path_for_size") : NULL;
-    if (!get_sizes || !find_path) {
-        report_finding(r, "hugetlbfs", FINDING_ABSENT, "apt-get install libhugetlbfs0",
-                       "libhugetlbfs, which finds mounts, is not there");
-        return;
-    }
-    n = get_sizes(sizes, SIZES);
-    for (int i = 0; i < n; i++)
-        report_mount(r, sizes[i], find_path(sizes[i]));
-    dlclose(library);
-}
-
-#else
-
-static void report_hugetlbfs(struct report *r)
-{
-    report_finding(r, "hugetlbfs", FINDING_ABSENT,
-                   "apt-get install libhugetlbfs-dev, and build mvld again",
-                   "mvld was built without libhugetlbfs, which finds mounts");
-}
-
-#endif
 
 static void report_tmpfs(struct report *r)
 {
@@ -198,13 +85,14 @@ static void report_khugepaged(struct report *r)
 
 /* ---- what it comes to -------------------------------------------------------------------- */
 
-static void report_policy(struct report *r, const char *name, const char *why, const char *instead,
-                          const char *remedy)
+static void report_thp_pages(struct report *r)
 {
+    const char *why = hugepages_try_thp();
+
     if (why)
-        report_finding(r, name, FINDING_ABSENT, remedy, "%s; %s", why, instead);
+        report_finding(r, "concat.pages=thp", FINDING_ABSENT, NULL, "%s; small pages", why);
     else
-        report_finding(r, name, FINDING_OK, NULL, "tried: moved code gets such pages");
+        report_finding(r, "concat.pages=thp", FINDING_OK, NULL, "tried: moved code gets such pages");
 }
 
 /* Reports the folder of this user's snapshots. */
@@ -240,14 +128,11 @@ static void report_overcommit(struct report *r)
 void doctor_memory(struct report *r)
 {
     report_heading(r, "Memory");
-    report_pools(r);
-    report_hugetlbfs(r);
     report_tmpfs(r);
     report_thp(r, "THP: enabled", "enabled");
     report_thp(r, "THP: shmem_enabled", "shmem_enabled");
     report_khugepaged(r);
-    report_policy(r, "concat.pages=hugetlb", hugepages_try_pool(), "as with thp", MORE_MOVED);
-    report_policy(r, "concat.pages=thp", hugepages_try_thp(), "small pages", NULL);
+    report_thp_pages(r);
     report_snapshots(r);
     report_overcommit(r);
 }

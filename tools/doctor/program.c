@@ -38,6 +38,15 @@ static size_t report_ways(struct report *r, const struct program *p, const struc
     return n;
 }
 
+static void report_script(struct report *r, const char *name, const struct program *p)
+{
+    char *reader = program_of_script(p), *remedy = reader ? must_print("mvld doctor %s", reader) : NULL;
+
+    report_finding(r, name, FINDING_ABSENT, remedy, "it is a script of %s", reader ? reader : p->interpreter);
+    free(remedy);
+    free(reader);
+}
+
 static void report_loader(struct report *r, const struct program *p, const char *enable)
 {
     static const char *const name = "loader";
@@ -46,7 +55,7 @@ static void report_loader(struct report *r, const struct program *p, const char 
     if (p->kind == PROGRAM_OURS)
         report_finding(r, name, FINDING_OK, NULL, "it starts under %s, by set-interp", p->interpreter);
     else if (p->kind == PROGRAM_SCRIPT)
-        report_finding(r, name, FINDING_ABSENT, "mvld doctor of its interpreter", "it is a script of %s", p->interpreter);
+        report_script(r, name, p);
     else if (objection)
         report_finding(r, name, FINDING_ABSENT, NULL, "it starts without mvld: %s", objection);
     else

@@ -15,28 +15,40 @@
 #include <unistd.h>
 
 static const char disable_usage[] =
-    "Usage: mvld disable PROGRAM... | --all\n"
+    "Usage: mvld disable [--json] PROGRAM... | --all\n"
     "\n"
     "Takes back what `mvld enable' and `mvld set-interp' did for each PROGRAM: its file is what it\n"
     "was, byte for byte, its file in apps.d and its snapshots are gone.\n"
     "\n"
     "  --all   for all programs in the record of changes; analyses and all else in the cache go, too\n"
+    "  --json  say of each change, as JSON, whether it was taken back\n"
     "  --help  this text\n"
     "\n"
     "Exit code: 0; 1 when something could not be taken back; 2 for wrong usage.\n";
 
 /* ---- disable ------------------------------------------------------------------------- */
 
-static int take_back(const char *record, const struct change *c)
+static void print_json(struct json *j, const char *program, const char *changed, const char *why)
+{
+    json_begin(j, NULL, '{');
+    json_string(j, "program", program);
+    json_string(j, "changed", changed);
+    json_string(j, "why", why);
+    json_end(j, '}');
+}
+
+static int take_back(const char *record, const struct change *c, struct json *j)
 {
     const char *why = change_undo(record, c);
     if (why)
         complain("disable", "%s: %s", c->field[CHANGE_PATH], why);
+    if (j)
+        print_json(j, change_program(c), c->field[CHANGE_PATH], why);
     return why ? TOOL_FAILED : TOOL_OK;
 }
 
 /* With NULL for all programs; returns the number of rows. */
-static size_t disable(const char *record, const struct changes *rows, const char *program, int *status)
+static size_t disable(const char *record, const struct changes *rows, const char *program, struct json *j, int *status)
 {
     size_t n = 0;
     for (size_t i = rows->n; i-- > 0;) {
@@ -46,7 +58,7 @@ static size_t disable(const char *record, const struct changes *rows, const char
             continue;
         n++;
         cached_snapshots_remove(change_program(c));
-        *status |= take_back(record, c);
+        *status |= take_back(record, c, j);
         if (way && way->enter)
             unit_reload();
     }
@@ -79,14 +91,35 @@ char *enable_program(const struct changes *rows, const char *name)
     return real;
 }
 
+static int disable_named(const char *record, const struct changes *rows, const char *name, struct json *j)
+{
+    char *program = enable_program(rows, name);
+    int status = TOOL_OK;
+    if (!disable(record, rows, program, j, &status)) {
+        char *why = must_print("it is not in the record of changes, %s", record ? record : "which needs a HOME");
+        complain("disable", "%s: %s", program, why);
+        if (j)
+            print_json(j, program, NULL, why);
+        free(why);
+        status = TOOL_FAILED;
+    }
+    free(program);
+    return status;
+}
+
 int tool_disable(int argc, char **argv)
 {
-    static const struct option options[] = {{"all", no_argument, NULL, 'a'}, {"help", no_argument, NULL, 'h'}, {0}};
+    static const struct option options[] = {{"all", no_argument, NULL, 'a'},
+                                            {"json", no_argument, NULL, 'j'},
+                                            {"help", no_argument, NULL, 'h'},
+                                            {0}};
+    struct json json = {.to = stdout}, *j = NULL;
     int all = 0, status = TOOL_OK, c;
 
     while ((c = getopt_long(argc, argv, "h", options, NULL)) != -1) {
         switch (c) {
         case 'a': all = 1; break;
+        case 'j': j = &json; break;
         case 'h': fputs(disable_usage, stdout); return TOOL_OK;
         default: return TOOL_USAGE;
         }
@@ -105,16 +138,14 @@ int tool_disable(int argc, char **argv)
         complain("disable", "%s", why);
         return TOOL_FAILED;
     }
+    if (j)
+        json_begin(j, NULL, '[');
     if (all)
-        disable(record, &rows, NULL, &status);
-    for (int i = optind; i < argc; i++) {
-        char *program = enable_program(&rows, argv[i]);
-        if (!disable(record, &rows, program, &status)) {
-            complain("disable", "%s: it is not in the record of changes, %s", program, record ? record : "which needs a HOME");
-            status = TOOL_FAILED;
-        }
-        free(program);
-    }
+        disable(record, &rows, NULL, j, &status);
+    for (int i = optind; i < argc; i++)
+        status |= disable_named(record, &rows, argv[i], j);
+    if (j)
+        json_end(j, ']');
     if (rows.n)
         status |= enable_make_config();
     if (all && !status) { /* and nothing is left in /var */

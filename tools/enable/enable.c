@@ -29,9 +29,9 @@
 #include <unistd.h>
 
 static const char usage[] =
-    "Usage: mvld enable [--by WAY] [--pass PASS] [--force] PROGRAM...\n"
-    "       mvld enable --unit NAME.service [--pass PASS] [--force] PROGRAM\n"
-    "       mvld enable --stale\n"
+    "Usage: mvld enable [--by WAY] [--pass PASS] [--force] [--json] PROGRAM...\n"
+    "       mvld enable --unit NAME.service [--pass PASS] [--force] [--json] PROGRAM\n"
+    "       mvld enable --stale [--json]\n"
     "\n"
     "Each PROGRAM starts under mvld from now on, from a snapshot: writes a file for it in apps.d, has\n"
     "it started so, analyses it and its libraries, and builds the snapshot.  Say it again after an\n"
@@ -45,6 +45,7 @@ static const char usage[] =
     "  --pass PASS  run this pass (again for more) instead of direct-calls, or of those before\n"
     "  --force      also a program that set-interp leaves alone\n"
     "  --stale      again those that were enabled and an upgrade has left behind (mvld status)\n"
+    "  --json       say of each, as JSON, what `mvld status' would\n"
     "  --help       this text\n"
     "\n"
     "Exit code: 0; 1 when a program could not be enabled (it is as it was); 2 for wrong usage.\n";
@@ -53,6 +54,7 @@ struct wish {
     const char *by, *unit; /* or NULL */
     char *passes;          /* the same */
     int force;
+    struct json *json;     /* or NULL */
 };
 
 /* ---- configuration -------------------------------------------------------------------- */
@@ -135,6 +137,19 @@ static void undo_since(const struct target *t, const struct state *s)
     free(record);
 }
 
+static void print_text(const struct target *t, const struct way *way, const char *place)
+{
+    printf("%s starts under mvld by %s%s%s; `mvld disable %s' takes it back\n", t->program, way->name,
+           way->text ? " " : "", way->text ? place : "", t->program);
+    if (way == ways)
+        puts("  it takes each start some 0.4 ms, which --by set-interp does not: that changes the program's file");
+    if (way->enter) {
+        char *unit = unit_of(place);
+        printf("  from its next start: systemctl restart %s\n", unit);
+        free(unit);
+    }
+}
+
 /* 0 if the program now starts by this method, and its snapshot is built. */
 static int arrange(const struct wish *w, const struct target *t, const struct way *way, const char *place)
 {
@@ -148,15 +163,8 @@ static int arrange(const struct wish *w, const struct target *t, const struct wa
     progress("[2/2] building its snapshot\n");
     if (enable_run(way, (const char *const[]){"build", t->program, NULL}, NULL))
         return -1;
-    printf("%s starts under mvld by %s%s%s; `mvld disable %s' takes it back\n", t->program, way->name,
-           way->text ? " " : "", way->text ? place : "", t->program);
-    if (way == ways)
-        puts("  it takes each start some 0.4 ms, which --by set-interp does not: that changes the program's file");
-    if (way->enter) {
-        char *unit = unit_of(place);
-        printf("  from its next start: systemctl restart %s\n", unit);
-        free(unit);
-    }
+    if (!w->json)
+        print_text(t, way, place);
     return 0;
 }
 
@@ -189,6 +197,8 @@ static int arrange_new(const struct wish *w, const struct target *t)
             return failed;
         no_wrapper = way == ways && !by ? why : no_wrapper;
     }
+    if (no_wrapper)
+        complain("enable", "%s: %s", t->called, no_wrapper);
     complain("enable", "%s: %s", t->program, why);
     return -1;
 }
@@ -207,6 +217,19 @@ static char *find_called(const char *name)
     return called;
 }
 
+static const char *objection(const char *program, int force);
+
+/* The command that a user wants instead, or why there is none. */
+static const char *objection_to_script(const struct program *script, int force)
+{
+    char *reader = program_of_script(script), *program = reader ? realpath(reader, NULL) : NULL;
+    const char *why = program ? objection(program, force) : strerror(errno);
+    if (why)
+        return must_print("it is a script, and for %s, which reads it: %s", reader ? reader : script->interpreter, why);
+    return must_print("it is a script: say `mvld enable %s' for the program that reads it", reader);
+}
+
+/* NULL, or why no program can be enabled by this file. */
 static const char *objection(const char *program, int force)
 {
     struct program p;
@@ -214,7 +237,7 @@ static const char *objection(const char *program, int force)
     if (program_open(&p, program))
         return strerror(errno);
     if (p.kind != PROGRAM_OURS)
-        why = p.kind == PROGRAM_SCRIPT ? "it is a script: enable its interpreter" : program_objection(&p);
+        why = p.kind == PROGRAM_SCRIPT ? objection_to_script(&p, force) : program_objection(&p);
     if (!why && strpbrk(program, ",;' \t"))
         why = "a path with a comma, a semicolon, a quote or a space cannot be configured";
     if (!why && !force)
@@ -262,6 +285,8 @@ static int enable(const struct wish *w, const char *name)
         complain("enable", "%s: %s", name, why);
     else
         status = enable_target(w, &t);
+    if (w->json)
+        enable_report(w->json, t.program ? t.program : name, status);
     if (lock >= 0)
         close(lock);
     free(record);
@@ -315,8 +340,10 @@ int tool_enable(int argc, char **argv)
                                             {"pass", required_argument, NULL, 'p'},
                                             {"force", no_argument, NULL, 'f'},
                                             {"stale", no_argument, NULL, 's'},
+                                            {"json", no_argument, NULL, 'j'},
                                             {"help", no_argument, NULL, 'h'},
                                             {0}};
+    struct json json = {.to = stdout};
     struct wish w = {0};
     int status = TOOL_OK, stale = 0, c;
 
@@ -327,6 +354,7 @@ int tool_enable(int argc, char **argv)
         case 'p': w.passes = w.passes ? must_print("%s, %s", w.passes, optarg) : optarg; break;
         case 'f': w.force = 1; break;
         case 's': stale = 1; break;
+        case 'j': w.json = &json; break;
         case 'h': fputs(usage, stdout); return TOOL_OK;
         default: return TOOL_USAGE;
         }
@@ -345,10 +373,14 @@ int tool_enable(int argc, char **argv)
     if (!geteuid()) /* a cache of root's own would serve only root */
         unsetenv("XDG_CACHE_HOME");
     int64_t start = time(NULL);
+    if (w.json)
+        json_begin(w.json, NULL, '[');
     if (stale)
         status = enable_stale(&w);
     for (int i = optind; i < argc; i++)
         status |= enable(&w, argv[i]);
+    if (w.json)
+        json_end(w.json, ']');
     if (cache_keep_within("enable", cache_bound("enable"), start)) /* keeps what was made just now */
         status = TOOL_FAILED;
     return status;

@@ -62,8 +62,13 @@ char *enable_program(const struct changes *, const char *name);
 
 /* ---- status.c ------------------------------------------------------------------------------- */
 
+/* The same as way_trouble, or why no snapshot is applied, which a start tries. */
+char *enable_trouble(const struct change *, char **remedy);
+
 /* Whether the program is enabled and exists, but does not start from a snapshot that fits. */
 int enable_is_stale(const char *program);
+/* Writes the objects of `mvld status --json' for this program, or that it was not enabled. */
+void enable_report(struct json *, const char *program, int failed);
 
 /* ---- steps.c -------------------------------------------------------------------------------- */
 

@@ -6,6 +6,7 @@
  */
 #include "tools/attach/which.h"
 #include "tools/cache/items.h"
+#include "tools/cache/print.h"
 #include "tools/common/tools.h"
 #include "tools/enable/enable.h"
 
@@ -99,6 +100,14 @@ static struct state state_of(const struct change *c)
     return s;
 }
 
+char *enable_trouble(const struct change *c, char **remedy)
+{
+    struct state s = state_of(c);
+    *remedy = s.remedy;
+    free(s.snapshot);
+    return s.why;
+}
+
 int enable_is_stale(const char *program)
 {
     char *record = changes_path();
@@ -108,9 +117,10 @@ int enable_is_stale(const char *program)
         for (const struct change *c = NULL; (c = changes_next(&rows, c, program));) {
             made |= strcmp(c->field[CHANGE_KIND], "interp") != 0;
             if (way_of(c)) {
-                struct state s = state_of(c);
-                stale |= s.why != NULL;
-                state_free(&s);
+                char *remedy, *why = enable_trouble(c, &remedy);
+                stale |= why != NULL;
+                free(remedy);
+                free(why);
             }
         }
     changes_free(&rows);
@@ -151,7 +161,7 @@ static void print_text(const char *program, const struct change *c, const struct
     if (s->why)
         printf("%s -> %s\n", s->why, s->remedy);
     else
-        printf("snapshot of %.1f MiB of code\n", (double)s->code / (1 << 20));
+        printf("snapshot of %.1f MiB of code, on disk %.1f MiB\n", cache_mib(s->code), cache_mib(s->size));
 }
 
 static int report(const struct change *c, struct json *j)
@@ -162,6 +172,20 @@ static int report(const struct change *c, struct json *j)
     int status = s.why ? TOOL_FAILED : TOOL_OK;
     state_free(&s);
     return status;
+}
+
+void enable_report(struct json *j, const char *program, int failed)
+{
+    char *record = changes_path();
+    struct changes rows = {0};
+    if (failed)
+        print_json(j, program, NULL, &(struct state){.why = "it was not enabled"});
+    else if (record && !changes_read(record, &rows))
+        for (const struct change *c = NULL; (c = changes_next(&rows, c, program));)
+            if (way_of(c))
+                report(c, j);
+    changes_free(&rows);
+    free(record);
 }
 
 /* Reports a snapshot of a program that is in no record, if no start uses it or it is stale. */

@@ -11,6 +11,7 @@
 #include "tools/common/tools.h"
 #include "tools/enable/enable.h"
 #include "tools/interp/interp.h"
+#include "tools/run/itself.h"
 #include "tools/run/wrapper.h"
 
 #include <stdlib.h>
@@ -24,15 +25,15 @@ static int is_same_folder(const char *a, const char *b)
     return !stat(a, &x) && !stat(b, &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
-/* Whether a shell searches `folder` before `other`, and both. */
+/* Whether a shell searches `other`, and before it `folder`, or anything with NULL. */
 static int is_searched_before(const char *folder, const char *other)
 {
     const char *path = getenv("PATH");
     char *list = must_print("%s", path ? path : ""), *rest = list;
-    int first = 0, both = 0;
+    int first = !folder, both = 0;
     for (char *entry; !both && (entry = strsep(&rest, ":"));) {
         both = is_same_folder(entry, other);
-        first |= !both && is_same_folder(entry, folder);
+        first |= !both && folder && is_same_folder(entry, folder);
     }
     free(list);
     return first && both;
@@ -65,7 +66,8 @@ static char *wrapper_place(const struct target *t, const char **why)
     if (!folder)
         *why = "no HOME says where a user's commands go";
     else if (!is_searched_before(folder, own))
-        *why = must_print("PATH has no %s before %s, so a wrapper there would not be found", folder, own);
+        *why = must_print("PATH has no %s before %s, so a wrapper there would not be found: export PATH=%s:%s$PATH", folder,
+                          own, folder, is_searched_before(NULL, own) ? "" : must_print("%s:", own));
     else
         place = must_print("%s%s", folder, slash);
     if (place && !access(place, F_OK) && !is_wrapper_of(place, t->called)) {
@@ -82,8 +84,12 @@ static char *wrapper_of(const struct target *t, size_t *size) { return wrapper_m
 
 static char *interp_place_of(const struct target *t, const char **why)
 {
+    struct stat st;
     *why = NULL;
-    return must_print("%s", t->program);
+    if (!geteuid() || stat(t->program, &st) || st.st_uid == geteuid())
+        return must_print("%s", t->program);
+    *why = "only its owner and root can change its file (set-interp)";
+    return NULL;
 }
 
 const struct way ways[] = {
@@ -148,9 +154,10 @@ char *way_trouble(const struct change *c, char **remedy)
     }
     if (way->text && !is_of_this_mvld(way, c))
         return must_print("another mvld made %s", path);
-    if (!way->text && access(c->field[CHANGE_LOADER], X_OK)) {
+    const char *damage = way->text ? NULL : loader_damage(c->field[CHANGE_LOADER]);
+    if (damage) {
         *remedy = must_print("mvld-restore --all");
-        return must_print("it does not start: there is no %s", c->field[CHANGE_LOADER]);
+        return must_print("it does not start: %s: %s", c->field[CHANGE_LOADER], damage);
     }
     free(*remedy);
     *remedy = NULL;

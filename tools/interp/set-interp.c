@@ -16,9 +16,9 @@
 #include <unistd.h>
 
 static const char usage[] =
-    "Usage: mvld set-interp [--force] [--loader FILE] PROGRAM...\n"
-    "       mvld set-interp --restore PROGRAM...\n"
-    "       mvld set-interp --print PROGRAM...\n"
+    "Usage: mvld set-interp [--json] [--force] [--loader FILE] PROGRAM...\n"
+    "       mvld set-interp [--json] --restore PROGRAM...\n"
+    "       mvld set-interp [--json] --print PROGRAM...\n"
     "\n"
     "Makes programs start under ld-mvld.so.1 instead of the machine's ld.so, by\n"
     "changing their interpreter (PT_INTERP).  The file is replaced at once, and\n"
@@ -31,8 +31,9 @@ static const char usage[] =
     "  --force        also programs with set-id bits or capabilities, with another\n"
     "                 interpreter than the machine's, or with data behind the ELF\n"
     "                 file; programs that the machine needs to start or to be mended;\n"
-    "                 a loader that does not exist, that others may change, or that\n"
-    "                 lies on a file system of its own; without a record\n"
+    "                 a loader that does not exist or is truncated, that others may\n"
+    "                 change, or that lies on a file system of its own; without a record\n"
+    "  --json         say of each program, as JSON, which interpreter it has now\n"
     "  --help         this text\n"
     "\n"
     "Exit code: 0, 1 when a file could not be changed (it is as it was), 2 for wrong\n"
@@ -42,13 +43,8 @@ struct request {
     enum { SET, RESTORE, PRINT } action;
     const char *loader;
     int force;
+    struct json *json; /* or NULL */
 };
-
-static int refuse(const char *file, const char *why)
-{
-    complain("set-interp", "%s: %s", file, why);
-    return TOOL_FAILED;
-}
 
 /* Whether the interpreter is the machine's, by any of its names. */
 static int is_host_loader(const char *interp)
@@ -103,28 +99,29 @@ static const char *forget_change(const char *path)
     return why;
 }
 
-static int set_interp(const struct request *r, struct elf_file *f, const char *file, const char *path)
+/* NULL, or why the program is as it was. */
+static const char *set_interp(const struct request *r, struct elf_file *f, const char *path)
 {
     struct bytes now = {0};
     const char *interp = interp_of(f), *why = NULL;
 
     if (interp && !strcmp(interp, r->loader))
-        return TOOL_OK;
+        return NULL;
     if (interp && !r->force)
         why = objection(f, path, r->loader);
     if (why)
-        return refuse(file, why);
+        return why;
     if (interp_edit(f, r->loader, &now))
-        return refuse(file, f->error);
+        return f->error;
     record_append(f, &now);
     why = record_change(path, r->loader, interp);
     if (!why || r->force)
         why = replace_file(f, &now);
     free(now.at);
-    return why ? refuse(file, why) : TOOL_OK;
+    return why;
 }
 
-static int restore(const struct elf_file *f, const char *file, const char *path)
+static const char *restore(const struct elf_file *f, const char *path)
 {
     struct bytes before;
     const char *why = NULL;
@@ -133,41 +130,58 @@ static int restore(const struct elf_file *f, const char *file, const char *path)
     if (result > 0)
         why = "set-interp left no record in it: nothing to restore";
     if (result)
-        return refuse(file, why);
+        return why;
     why = replace_file(f, &before);
     if (!why)
         why = forget_change(path);
     free(before.at);
-    return why ? refuse(file, why) : TOOL_OK;
+    return why;
 }
 
-static int print(const struct elf_file *f, const char *file)
+static void print(const struct elf_file *f, const char *file)
 {
     const char *interp = interp_of(f);
     print_name(stdout, file);
     fputs(": ", stdout);
     print_name(stdout, interp ? interp : "none");
     putchar('\n');
-    return TOOL_OK;
+}
+
+/* Reads the file again: it may have been replaced. */
+static void print_json(struct json *j, const char *file, const char *path, const char *why)
+{
+    struct elf_file f;
+    int failed = elf_file_open(&f, path ? path : file);
+
+    json_begin(j, NULL, '{');
+    json_string(j, "program", path ? path : file);
+    json_string(j, "interpreter", failed ? NULL : interp_of(&f));
+    json_string(j, "why", why);
+    json_end(j, '}');
+    elf_file_close(&f);
 }
 
 static int handle_file(const struct request *r, const char *file)
 {
     struct elf_file f;
     char *path = realpath(file, NULL); /* keeps a symbolic link */
-    int status;
+    const char *why = NULL;
 
     if (elf_file_open(&f, path ? path : file))
-        status = refuse(file, f.error);
-    else if (r->action == PRINT)
-        status = print(&f, file);
+        why = f.error;
     else if (r->action == RESTORE)
-        status = restore(&f, file, path);
-    else
-        status = set_interp(r, &f, file, path);
+        why = restore(&f, path);
+    else if (r->action == SET)
+        why = set_interp(r, &f, path);
+    if (why)
+        complain("set-interp", "%s: %s", file, why);
+    if (r->json)
+        print_json(r->json, file, path, why);
+    else if (r->action == PRINT && !why)
+        print(&f, file);
     elf_file_close(&f);
     free(path);
-    return status;
+    return why ? TOOL_FAILED : TOOL_OK;
 }
 
 int interp_set(const char *program, int force)
@@ -181,8 +195,10 @@ int tool_set_interp(int argc, char **argv)
                                             {"print", no_argument, NULL, 'p'},
                                             {"loader", required_argument, NULL, 'l'},
                                             {"force", no_argument, NULL, 'f'},
+                                            {"json", no_argument, NULL, 'j'},
                                             {"help", no_argument, NULL, 'h'},
                                             {0}};
+    struct json json = {.to = stdout};
     struct request r = {.action = SET, .loader = path_loader()};
     int status = TOOL_OK, asked = 0, c;
 
@@ -192,6 +208,7 @@ int tool_set_interp(int argc, char **argv)
         case 'p': r.action = PRINT; asked |= 2; break;
         case 'l': r.loader = optarg; break;
         case 'f': r.force = 1; break;
+        case 'j': r.json = &json; break;
         case 'h': fputs(usage, stdout); return TOOL_OK;
         default: return TOOL_USAGE;
         }
@@ -215,9 +232,13 @@ int tool_set_interp(int argc, char **argv)
         complain("set-interp", "%s", why);
         return TOOL_FAILED;
     }
+    if (r.json)
+        json_begin(r.json, NULL, '[');
     for (int i = optind; i < argc; i++)
         if (handle_file(&r, argv[i]))
             status = TOOL_FAILED;
+    if (r.json)
+        json_end(r.json, ']');
     if (lock >= 0)
         close(lock);
     free(record);

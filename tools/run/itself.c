@@ -25,6 +25,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -32,19 +33,44 @@
 #define HEAD 4096 /* contains the ELF header, program headers and notes */
 #define STACK 65536
 
+/* Reads the start of the loader's file.  NULL, or why the file cannot be executed. */
+static const char *read_head(const char *loader, char head[static HEAD], const Elf64_Phdr **ph, size_t *headers)
+{
+    struct stat st;
+    int fd = open(loader, O_RDONLY | O_CLOEXEC), error;
+    ssize_t got = fd < 0 || fstat(fd, &st) ? -1 : pread(fd, head, HEAD, 0);
+
+    error = errno;
+    if (fd >= 0)
+        close(fd);
+    if (got < 0)
+        return strerror(error);
+    *ph = elf_headers(head, (size_t)got, headers);
+    for (size_t i = 0; i < *headers; i++)
+        if ((*ph)[i].p_offset > (uint64_t)st.st_size || (*ph)[i].p_filesz > (uint64_t)st.st_size - (*ph)[i].p_offset)
+            return "it is truncated";
+    return *ph ? NULL : "it is no ELF file";
+}
+
+const char *loader_damage(const char *loader)
+{
+    _Alignas(8) char head[HEAD];
+    const Elf64_Phdr *ph;
+    size_t headers;
+
+    return access(loader, X_OK) ? strerror(errno) : read_head(loader, head, &ph, &headers);
+}
+
 /* Finds our loader's entry for this.  NULL, or why there is none. */
 static const char *read_loader(struct tracing *t, const char *loader)
 {
     _Alignas(8) char head[HEAD] = {0};
-    int fd = open(loader, O_RDONLY | O_CLOEXEC);
-    ssize_t got = fd < 0 ? -1 : pread(fd, head, sizeof head, 0);
-
-    if (fd >= 0)
-        close(fd);
+    const Elf64_Phdr *ph;
     size_t headers;
-    const Elf64_Phdr *ph = elf_headers(head, got < 0 ? 0 : (size_t)got, &headers);
-    if (!ph)
-        return "the loader cannot be read";
+    const char *damage = read_head(loader, head, &ph, &headers);
+
+    if (damage)
+        return damage;
     for (size_t i = 0; i < headers; i++) {
         size_t at = ph[i].p_offset, n;
         const unsigned char *desc;

@@ -14,4 +14,7 @@
  * under its own interpreter; with `must` it ends instead. */
 const char *execute_itself(const char *loader, const char *file, char **argv, int must);
 
+/* Why this file is no loader, or not all of one: a process that executes it would crash; or NULL. */
+const char *loader_damage(const char *loader);
+
 #endif

@@ -91,6 +91,18 @@ static void read_script(struct program *p, const char *head, size_t size)
     p->kind = n ? PROGRAM_SCRIPT : PROGRAM_UNKNOWN;
 }
 
+char *program_of_script(const struct program *p)
+{
+    const char *name = strrchr(p->interpreter, '/'), *word = p->argument;
+
+    if (!name || strcmp(name, "/env") || !*word)
+        return program_find(p->interpreter);
+    word += strncmp(word, "-S", 2) ? 0 : 2 + strspn(word + 2, " \t");
+    char *first = must_print("%.*s", (int)strcspn(word, " \t"), word), *found = program_find(first);
+    free(first);
+    return found;
+}
+
 const unsigned char *program_note(const unsigned char *notes, size_t size, const char *name, uint32_t type,
                                   size_t *desc_size)
 {

@@ -42,6 +42,9 @@ void program_follow(struct program *);
 /* The descriptor of a note in a PT_NOTE (of alignment 4), or NULL. */
 const unsigned char *program_note(const unsigned char *notes, size_t size, const char *name, uint32_t type,
                                   size_t *desc_size);
+/* Of a script: the path of the program that reads it, also where env(1) looks for that; to be freed.  NULL: it is not
+ * there. */
+char *program_of_script(const struct program *);
 /* Why passes cannot run in it, as a phrase; or NULL. */
 const char *program_objection(const struct program *);
 

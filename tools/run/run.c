@@ -31,8 +31,8 @@ static const char run_usage[] =
     "Runs PROGRAM, found as a shell finds it, under ld-mvld.so.1: its own file, unchanged.\n"
     "Of a script the interpreter (#!) runs under mvld.  Static executables, programs with\n"
     "set-id bits or capabilities, those that may not be read, and programs for another\n"
-    "loader are started plainly, and all where ld-mvld.so.1 is missing, which is said on\n"
-    "standard error.\n"
+    "loader are started plainly, and all where ld-mvld.so.1 is missing or truncated, which\n"
+    "is said on standard error.\n"
     "\n" REQUEST_USAGE
     "  --argv0 NAME         the program's argv[0]\n"
     "  --loader FILE        instead of the installed ld-mvld.so.1\n"
@@ -191,7 +191,7 @@ static void put_loader(const struct program *p, struct command *c, const char *l
 
 static int start(const struct program *p, struct command *c, const char *loader)
 {
-    const char *file = c->file, *off = getenv("MVLD"), *why = NULL;
+    const char *file = c->file, *off = getenv("MVLD"), *why = NULL, *damage = loader_damage(loader);
     int must = c->snapshot && strcmp(c->snapshot, "run") != 0;
 
     if (c->snapshot) {
@@ -203,18 +203,20 @@ static int start(const struct program *p, struct command *c, const char *loader)
             progress("writing the snapshot of %s\n", p->path);
     }
     fflush(stdout);
-    if (c->children && (why = children_enter(loader)))
+    if (c->children && (why = damage ? damage : children_enter(loader)))
         complain(c->name, "what descends from %s is started without mvld: %s", p->path, why);
     int in_place = c->children && !why; /* our loader is mounted over the machine's */
     if (in_place || p->kind != PROGRAM_PLAIN || (off && !strcmp(off, "off"))) {
         execv(file, c->asked);
     } else if (c->direct || (why = execute_itself(loader, file, c->asked, must))) {
-        if (why && !access(loader, X_OK))
+        if (why && !damage)
             complain(c->name, "%s: started as with --direct: %s", p->path, why);
         char *name = *c->asked;
         put_loader(p, c, loader);
-        execv(loader, c->argv + c->first);
-        complain(c->name, "%s: %s%s: %s", p->path, must ? "" : "started without mvld: ", loader, strerror(errno));
+        if (!damage)
+            execv(loader, c->argv + c->first);
+        complain(c->name, "%s: %s%s: %s", p->path, must ? "" : "started without mvld: ", loader,
+                 damage ? damage : strerror(errno));
         if (must)
             return TOOL_FAILED;
         *c->asked = name;

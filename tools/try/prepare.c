@@ -7,6 +7,7 @@
 #include "tools/common/tools.h"
 #include "tools/enable/enable.h"
 #include "tools/interp/interp.h"
+#include "tools/run/itself.h"
 #include "tools/run/program.h"
 
 #include <errno.h>
@@ -199,9 +200,9 @@ static const char *resolve_program(char **argv, struct program *p)
 const char *prepare_ways(struct try_runs *r, const char *scratch, char **argv)
 {
     struct program p;
-    const char *why = resolve_program(argv, &p);
-    if (why)
-        return why;
+    const char *why = resolve_program(argv, &p), *damage = loader_damage(path_loader());
+    if (why || damage)
+        return why ? why : must_print("%s: %s", path_loader(), damage);
     char *real = realpath(p.path, NULL), *analyses = must_print("%s/mvld/analysis", scratch);
     char *mvld = realpath("/proc/self/exe", NULL);
     char **plain = environment_with(scratch, NULL);
@@ -211,26 +212,27 @@ const char *prepare_ways(struct try_runs *r, const char *scratch, char **argv)
     add_way(r, "plain", NULL, argv, plain, &here);
     add_way(r, "plain, beside itself", NULL, argv, plain, &here);
     run_silently((char **)analyze, plain, &here);
-    char **wrapper = !strcmp(p.path, argv[0]) ? wrapped(argv, real) : NULL;
+    int refused = interp_essential(real) != NULL;
+    char **wrapper = !refused && !strcmp(p.path, argv[0]) ? wrapped(argv, real) : NULL;
     if (wrapper)
-        add_snapshot(r, "wrapper, direct-calls", "mvld enable ", "direct-calls", argv, wrapper, second_cache(scratch),
-                     &here);
+        add_snapshot(r, "wrapper, direct-calls", must_print("mvld enable %s", p.path), "direct-calls", argv, wrapper,
+                     second_cache(scratch), &here);
     const char *by = wrapper ? "--by set-interp " : "";
     struct try_place place = here;
-    if (!geteuid()) {
+    if (!geteuid() && !refused) {
         char *copy = copy_with_interp(real, scratch, &why);
         place = why ? here : place_with(copy, real);
         free(copy);
     }
     if (place.mounts >= 0) {
-        add_snapshot(r, "set-interp, direct-calls", must_print("mvld enable %s", by), "direct-calls", argv, argv, scratch,
-                     &place);
+        add_snapshot(r, "set-interp, direct-calls", must_print("mvld enable %s%s", by, p.path), "direct-calls", argv, argv,
+                     scratch, &place);
         add_snapshot(r, "set-interp, direct-calls, concat",
-                     must_print("mvld enable %s--pass direct-calls --pass concat ", by), "direct-calls, concat", argv,
-                     argv, scratch, &place);
+                     must_print("mvld enable %s--pass direct-calls --pass concat %s", by, p.path),
+                     "direct-calls, concat", argv, argv, scratch, &place);
     }
     if (!wrapper)
-        add_snapshot(r, "mvld run, direct-calls", "mvld run --pass direct-calls -- ", "direct-calls", argv,
+        add_snapshot(r, "mvld run, direct-calls", must_print("mvld run --pass direct-calls -- %s", argv[0]), "direct-calls", argv,
                      command_of(argv, (const char *const[]){mvld, "run", "--", NULL}), second_cache(scratch), &here);
     free(analyses);
     free(real);

@@ -4,9 +4,9 @@
  *
  * Analyses and snapshots go to a scratch folder, and into each method's XDG_CACHE_HOME.  For root,
  * the program's file is replaced in a mount namespace (prepare.c) by one with our interpreter, so
- * that everything is as after `mvld set-interp`.  Before that comes the script that `mvld enable`
- * would make, if any (tools/enable/ways.c), or else `mvld run` for other users.  A child does all
- * this; the user's process only waits, and removes the scratch folder.
+ * that everything is as after `mvld set-interp`.  Before that comes the wrapper that `mvld enable`
+ * would make, if any (tools/enable/ways.c), or else `mvld run`.  A program that `enable` refuses is
+ * only tried by `mvld run`.  A child does all this; the user's process only waits, and removes the scratch folder.
  */
 #include "tools/common/tools.h"
 #include "tools/try/try.h"
@@ -137,9 +137,8 @@ static int report(const struct try_runs *r, const struct options *o, const char 
         return TRY_NO_GAIN;
     }
     struct ratio q = try_ratio(r, best, TRY_WALL);
-    printf(" takes %.2f of the time with %s (%.2f to %.2f): worth it\n  %s", q.median, r->ways[best].name, q.low, q.high,
-           r->ways[best].remedy);
-    print_name(stdout, name);
+    printf(" takes %.2f of the time with %s (%.2f to %.2f): worth it\n  ", q.median, r->ways[best].name, q.low, q.high);
+    print_name(stdout, r->ways[best].remedy);
     putchar('\n');
     return TOOL_OK;
 }

@@ -25,8 +25,7 @@ int try_enter(const struct try_place *);
 /* A method to start the program.  The first is the plain one. */
 struct try_way {
     const char *name;
-    const char *remedy; /* the command that enables it, up to the program's name; NULL for plain
-                         * methods */
+    const char *remedy; /* the command that enables it; NULL for plain methods */
     char **argv; /* argv[0] is a path */
     char **environment;
     struct try_place place;

@@ -84,7 +84,7 @@ struct mvld_instruction {
  * -EPERM: another stage; -EINVAL: no function, or no such flag; -ENODATA: not proven
  * (MVLD_PROOF_MOVABLE); -ENOTSUP: an object that must not be changed, or a snapshot that cannot hold it;
  * -EBUSY: its address may be held, it is exported or bound (MVLD_FUNCTION_*), or code of its object has
- * run; -EEXIST: declared twice; -ENOMEM. */
+ * run; -EEXIST: declared twice, or code of a pass runs in it (code_splice); -ENOMEM. */
 
 /* For code_remove: neither dlsym nor an object that comes later will look up what no object of the process refers
  * to. */
@@ -114,15 +114,17 @@ struct mvld_new_function {
  * The pass brings libconcat.so.1 (`library`), as for code_add.  Unwinders see the program's own frames
  * only.
  *
- * Declared: made after the pass returned 0, all or none.  A later pass does not move an object with
- * splices.  For the thread that loads, inside run of the start; of a dlopen only if there was a splice at
- * the start.
+ * Declared: made after the last pass, all of one pass or none.  Until then every pass sees the instruction as it is.
+ * If a pass changes its target, `code` runs before the changed instruction.  A later pass neither moves an object
+ * with splices nor removes a function with splices.  For the thread that loads, inside run of the start; of a
+ * dlopen only if there was a splice at the start.
  *
  * Possible for instructions of five bytes or more, and calls, of decoded functions, and for the entry of
  * functions.  Returns 0, or an error with a sentence that names object and place: -EPERM: another stage;
- * -EINVAL: no object, no code, or not the start of an instruction; -ENODATA: the function is not proven, or
- * has moved; -ENOTSUP: the instruction cannot be displaced, or a snapshot is being made; -EBUSY: a debugger
- * is attached; -EEXIST: a splice beside it replaces it; -E2BIG, -ENOMEM. */
+ * -EINVAL: no object, no code, or not the start of an instruction; -ENODATA: the function is not proven, has
+ * moved, or is removed; -ENOTSUP: the instruction cannot be displaced, is too far from the code of libconcat.so.1,
+ * or a snapshot is being made; -EBUSY: a debugger is attached; -EEXIST: a splice beside it replaces it; -E2BIG: more
+ * than MVLD_SPLICES_MAX; -ENOMEM. */
 
 /* Code of a pass that runs before an instruction (code_splice): a function of the C ABI.  It runs in any
  * thread, in signal handlers, at any time.  It may call only code of the pass and use only general registers

@@ -27,10 +27,8 @@
 enum mvld_pages {
     MVLD_PAGES_SMALL,
     MVLD_PAGES_THP,     /* transparent huge pages of the kernel */
-    MVLD_PAGES_HUGETLB, /* from the machine's pool; falls back to THP */
     MVLD_PAGES_QUICK,   /* the fastest to get: in the process transparent huge pages, if the kernel's setting
                          * allows them and code fills half of one; in a snapshot small pages */
-    MVLD_PAGES_POOL,    /* from the machine's pool; falls back to 4 KiB pages */
     MVLD_PAGES_HOT      /* as THP, but small pages after the last MVLD_MOVE_HOT fragment */
 };
 

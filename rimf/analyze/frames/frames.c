@@ -2,8 +2,6 @@
  *
  * rimf/analyze/frames/frames.c: see frames.h.
  *
- * .eh_frame is a list of records: a length, the distance back to the record's CIE (0: it is a CIE itself),
- * the content.  An FDE gives the range of a function; its CIE gives the encoding of addresses.
  * PT_GNU_EH_FRAME points to the start of the list, and contains a sorted table of all FDEs, which unwinders
  * use.  The list may have an end mark (a zero length) before its last record, from a crtend.o that was
  * linked early.  So the table is read if it exists in the one form that linkers write, otherwise the list.
@@ -12,88 +10,49 @@
  */
 #include "rimf/analyze/frames/frames.h"
 
-#include "rimf/analyze/frames/reader.h"
-
-#include <string.h>
-
-#define AUGMENTATION_MAX 8 /* letters: "zPLRSB" */
-
-struct cie {
-    uint64_t address; /* address of the record, 0: none yet */
-    uint8_t fde_encoding, lsda_encoding, signal, sized;
+/* The CIE of the FDE before, which is mostly the next one's. */
+struct last_cie {
+    uint64_t address; /* of the record, 0: none yet */
+    struct cie cie;
 };
 
 /* ---- records ------------------------------------------------------------------------ */
 
-static void take_augmentation(struct reader *r, const char *letters, struct cie *cie)
+static int read_cie(const struct object *o, uint64_t address, struct last_cie *last)
 {
-    uint8_t how;
-
-    for (; *letters; letters++) {
-        switch (*letters) {
-        case 'z': take_uleb(r); cie->sized = 1; break;
-        case 'R': cie->fde_encoding = (uint8_t)take(r, 1); break;
-        case 'L': cie->lsda_encoding = (uint8_t)take(r, 1); break;
-        case 'P': /* the personality does not matter here */
-            how = (uint8_t)take(r, 1);
-            take_encoded(r, how & 0x7f, 0);
-            break;
-        case 'S': cie->signal = 1; break;
-        case 'B': break; /* pointer authentication, elsewhere */
-        default: r->bad = 1;
-        }
-    }
-}
-
-static int read_cie(const struct object *o, uint64_t address, struct cie *cie)
-{
-    char letters[AUGMENTATION_MAX + 1];
-    size_t n = 0;
     uint64_t id;
     struct reader r;
 
-    if (cie->address == address)
+    if (last->address == address)
         return 0;
-    r = reader_of_record(o, address, &id);
-    memset(cie, 0, sizeof *cie);
-    cie->lsda_encoding = ENCODING_OMIT;
-    if (r.bad || id != 0)
+    last->address = 0;
+    r = take_record(reader_at(o, address), &id);
+    if (id != 0 || cie_read(r, &last->cie))
         return -1;
-    take(&r, 1); /* version */
-    do {
-        letters[n] = (char)take(&r, 1);
-    } while (letters[n] && ++n <= AUGMENTATION_MAX);
-    if (n > AUGMENTATION_MAX)
-        return -1;
-    take_uleb(&r); /* alignment of code, of data, the return address */
-    take_sleb(&r);
-    take_uleb(&r);
-    take_augmentation(&r, letters, cie);
-    if (r.bad)
-        return -1;
-    cie->address = address;
+    last->address = address;
     return 0;
 }
 
-static void take_fde(const struct object *o, uint64_t address, struct cie *cie,
+static void take_fde(const struct object *o, uint64_t address, struct last_cie *last,
                      struct vector *frames)
 {
     uint64_t id, start, size, lsda = 0;
-    struct reader r = reader_of_record(o, address, &id);
+    struct reader r = take_record(reader_at(o, address), &id);
+    const struct cie *cie = &last->cie;
     const struct segment *s;
     int unread = 0;
 
-    if (r.bad || id == 0 || id > address + 4 || read_cie(o, address + 4 - id, cie))
+    if (r.bad || id == 0 || id > address + 4 || read_cie(o, address + 4 - id, last))
         return;
-    start = take_encoded(&r, cie->fde_encoding, 0);
-    size = take_encoded(&r, cie->fde_encoding & 0x0f, 0);
+    start = take_encoded(&r, cie->range_how, 0);
+    size = take_encoded(&r, cie->range_how & 0x0f, 0);
     s = object_segment(o, start);
     if (r.bad || !size || !s || !(s->flags & PF_X) || start >= s->file_end ||
         size > s->file_end - start)
         return;
-    if (cie->sized && cie->lsda_encoding != ENCODING_OMIT) {
+    if (cie->sized && cie->table_how != ENCODING_OMIT) {
         take_uleb(&r);
-        lsda = take_encoded(&r, cie->lsda_encoding, 0);
+        lsda = take_encoded(&r, cie->table_how, 0);
         unread = r.bad || lsda > UINT32_MAX;
     }
     VECTOR_ADD(frames, struct frame, (uint32_t)start, (uint32_t)(start + size),
@@ -102,16 +61,16 @@ static void take_fde(const struct object *o, uint64_t address, struct cie *cie,
 
 static void read_list(const struct object *o, uint64_t address, struct vector *frames)
 {
-    struct cie cie = {0};
+    struct last_cie cie = {0};
 
     for (;;) {
-        struct reader r = reader_at(o, address, 4);
+        struct reader r = reader_at(o, address), content;
         uint64_t length = take(&r, 4), id;
 
         if (r.bad || !length)
             return;
-        r = reader_of_record(o, address, &id);
-        if (r.bad)
+        content = take_record(reader_at(o, address), &id);
+        if (content.bad)
             return;
         if (id)
             take_fde(o, address, &cie, frames);
@@ -136,12 +95,14 @@ int frames_read(struct object *o, struct vector *frames, uint64_t *list_start)
     struct reader r;
     uint8_t version, list_how, count_how, table_how;
     uint64_t list, count;
-    struct cie cie = {0};
+    struct last_cie cie = {0};
 
     *list_start = 0;
     if (!p)
         return 0;
-    r = reader_at(o, p->p_vaddr, p->p_filesz);
+    r = reader_at(o, p->p_vaddr);
+    if (p->p_filesz < (uint64_t)(r.end - r.at))
+        r.end = r.at + p->p_filesz;
     version = (uint8_t)take(&r, 1);
     list_how = (uint8_t)take(&r, 1);
     count_how = (uint8_t)take(&r, 1);
@@ -171,11 +132,14 @@ int frames_read(struct object *o, struct vector *frames, uint64_t *list_start)
 int frame_landing_pads(const struct object *o, const struct frame *f, uint64_t *budget,
                        void (*visit)(void *cookie, uint64_t pad), void *cookie)
 {
-    struct reader r = reader_at(o, f->lsda, *budget);
+    struct reader r = reader_at(o, f->lsda);
     /* A signal frame's range begins a byte early, but it has no landing pads. */
     uint64_t base = f->start, length, pad;
-    uint8_t how = (uint8_t)take(&r, 1), site_how;
+    uint8_t how, site_how;
 
+    if (*budget < (uint64_t)(r.end - r.at))
+        r.end = r.at + *budget;
+    how = (uint8_t)take(&r, 1);
     if (how != ENCODING_OMIT)
         base = take_encoded(&r, how, 0);
     if ((uint8_t)take(&r, 1) != ENCODING_OMIT)

@@ -6,6 +6,16 @@
 #define ANALYZE_FRAMES_H
 
 #include "rimf/analyze/object.h"
+#include "rimf/elf/frames.h"
+
+/* Reads the file at an address, to the end of its segment. */
+static inline struct reader reader_at(const struct object *o, uint64_t address)
+{
+    const uint8_t *at = object_at(o, address, 0);
+    size_t room = object_room(o, address);
+
+    return (struct reader){at, at + room, address, !room};
+}
 
 struct frame { /* an FDE */
     uint32_t start, end;
@@ -47,10 +57,6 @@ struct frame_list {
 /* Reads from the record at `start` to the end mark behind `last`, if there is a list.  Personalities that
  * are named directly become pointers of the object.  0, or -1 with the object's error set: no memory. */
 int frame_list_read(struct object *, uint64_t start, uint64_t last, struct frame_list *);
-const struct record *frame_list_at(const struct frame_list *, uint32_t address);
-
-struct reader;
-/* cfa.c: returns 1 if the reader's call frame program is valid for moved code. */
-int cfa_can_move(struct reader *);
+const struct record *frame_list_at(const struct frame_list *, uint64_t address);
 
 #endif

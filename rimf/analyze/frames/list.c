@@ -3,111 +3,51 @@
  * rimf/analyze/frames/list.c: what must be corrected in a copy of .eh_frame so that it describes moved
  * code.
  *
- *     CIE   length, 0, version, "zPLR", alignments,  size, P how + personality,
- *           L how, R how, program
- *     FDE   length, distance to the CIE, start of the range, its size,
- *           size, exception table, program
- *
  * Distances inside the list do not change.  Those that point out of it do: only one encoding is accepted
  * here, four bytes counted from their own address.  A record of another kind is odd, and its code stays.
  *
  * Unlike frames.c, which finds FDEs as unwinders do, this file reads every record from the first to the end
  * mark (the one behind the last FDE): the bytes can be copied only if all of them are understood.
  */
-#include "rimf/analyze/frames/reader.h"
 #include "rimf/analyze/frames/frames.h"
 
-#include <string.h>
-
-struct cie_reader {
-    struct record *record;
-    struct reader *r;
-    uint8_t has_range, signal; /* R, S were seen */
-};
-
-/* The personality, directly or through a word that holds its address. */
-static void take_personality(struct object *o, struct cie_reader *c)
+/* Takes the personality, directly or through a word that holds its address.  0: it is named in another way. */
+static int take_personality(struct object *o, const struct cie *cie, struct record *record)
 {
-    uint8_t how = (uint8_t)take(c->r, 1);
-    uint64_t at = c->r->address, target;
-
-    if ((how & ~ENCODING_INDIRECT) != ENCODING_PCREL_SDATA4) {
-        c->r->bad = 1;
-        return;
-    }
-    target = take_encoded(c->r, ENCODING_PCREL_SDATA4, 0);
-    if (!target || c->r->bad)
-        return;
-    if (!object_segment(o, target)) {
-        c->r->bad = 1;
-        return;
-    }
-    c->record->other_at = (uint32_t)at;
-    if (!(how & ENCODING_INDIRECT))
-        VECTOR_ADD(&o->pointers, struct pointer, (uint32_t)target, (uint32_t)at);
+    if (cie->personality_how == ENCODING_OMIT)
+        return 1;
+    if ((cie->personality_how & ~ENCODING_INDIRECT) != ENCODING_PCREL_SDATA4)
+        return 0;
+    if (!cie->personality)
+        return 1;
+    if (!object_segment(o, cie->personality))
+        return 0;
+    record->other_at = (uint32_t)cie->personality_at;
+    if (!(cie->personality_how & ENCODING_INDIRECT))
+        VECTOR_ADD(&o->pointers, struct pointer, (uint32_t)cie->personality, (uint32_t)cie->personality_at);
+    return 1;
 }
 
-static void take_letter(struct object *o, struct cie_reader *c, char letter)
+/* Takes version 1, augmentation "z…", and a program that can move. */
+static void take_cie(struct object *o, struct reader r, struct record *record)
 {
-    switch (letter) {
-    case 'R':
-        c->has_range = take(c->r, 1) == ENCODING_PCREL_SDATA4;
-        break;
-    case 'L':
-        c->record->has_table = 1;
-        c->r->bad |= take(c->r, 1) != ENCODING_PCREL_SDATA4;
-        break;
-    case 'P':
-        take_personality(o, c);
-        break;
-    case 'S': /* a range that begins before its code */
-        c->signal = 1;
-        break;
-    default:
-        c->r->bad = 1;
-    }
-}
-
-/* Reads version 1, augmentation "z…" and its letters, and a program that can move. */
-static void read_cie(struct object *o, struct reader *r, struct record *record)
-{
-    struct cie_reader c = {record, r, 0, 0};
-    const char *letters;
-    uint64_t size;
-    const uint8_t *end;
+    struct cie cie;
 
     record->odd = 1;
-    if (take(r, 1) != 1 || r->bad)
+    if (cie_read(r, &cie) || cie.version != 1 || !cie.sized)
         return;
-    letters = (const char *)r->at;
-    while (take(r, 1))
-        ;
-    if (r->bad || *letters++ != 'z')
-        return;
-    take_uleb(r); /* alignment of code, of data, the return address */
-    take_sleb(r);
-    take(r, 1);
-    size = take_uleb(r);
-    if (r->bad || size > (uint64_t)(r->end - r->at))
-        return;
-    end = r->at + size;
-    for (; *letters; letters++)
-        take_letter(o, &c, *letters);
-    record->distances = c.has_range && !r->bad;
-    record->odd = !record->distances || c.signal || r->at != end || !cfa_can_move(r);
+    record->has_table = cie.table_how != ENCODING_OMIT;
+    record->distances = take_personality(o, &cie, record) && !cie.keyed && cie.range_how == ENCODING_PCREL_SDATA4 &&
+                        (!record->has_table || cie.table_how == ENCODING_PCREL_SDATA4);
+    record->odd = !record->distances || cie.signal || !cie.whole || !cfa_can_move(&cie.program);
 }
 
-static struct record *record_at(const struct frame_list *list, uint64_t address)
+const struct record *frame_list_at(const struct frame_list *list, uint64_t address)
 {
-    struct record *records = list->records.at;
+    const struct record *records = list->records.at;
     size_t first = RIMF_BISECT(i, list->records.n, records[i].address < address);
 
     return first < list->records.n && records[first].address == address ? &records[first] : NULL;
-}
-
-const struct record *frame_list_at(const struct frame_list *list, uint32_t address)
-{
-    return record_at(list, address);
 }
 
 static void read_fde(struct reader *r, const struct record *cie, struct record *record)
@@ -134,22 +74,22 @@ static void read_fde(struct reader *r, const struct record *cie, struct record *
 }
 
 /* The number of bytes up to the next record; 0: the end mark; -1: damage. */
-static int64_t take_record(struct object *o, uint64_t address, struct frame_list *list)
+static int64_t add_record(struct object *o, uint64_t address, struct frame_list *list)
 {
     struct record record = {.address = (uint32_t)address};
-    struct reader r = reader_at(o, address, 4);
+    struct reader r = reader_at(o, address);
     uint64_t length = take(&r, 4), id;
 
     if (r.bad || !length)
         return r.bad ? -1 : 0;
-    r = reader_of_record(o, address, &id);
+    r = take_record(reader_at(o, address), &id);
     if (r.bad)
         return -1;
     record.is_cie = id == 0;
     if (record.is_cie)
-        read_cie(o, &r, &record);
+        take_cie(o, r, &record);
     else
-        read_fde(&r, record_at(list, address + 4 - id), &record);
+        read_fde(&r, frame_list_at(list, address + 4 - id), &record);
     vector_add(&list->records, &record, sizeof record);
     return (int64_t)length + 4;
 }
@@ -162,7 +102,7 @@ int frame_list_read(struct object *o, uint64_t start, uint64_t last, struct fram
     if (!start)
         return 0;
     while (size > 0 || (size == 0 && address <= last)) {
-        size = take_record(o, address, list);
+        size = add_record(o, address, list);
         address += size > 0 ? (uint64_t)size : 4;
     }
     if (list->records.failed || o->pointers.failed)

@@ -115,7 +115,9 @@ def altered(world):
     needed goes; or a pass that moves code does not start behind one that removed some."""
     counts = "exported = yes\n[count-instructions]\nfunction = libbloat.so:used\n"
     made = "exported = yes\n" + KEEP + "[remove]\nname = none\nfirst = yes\n"
-    for passes, options, gone in (("count-instructions, debloat", counts, 0), ("concat, remove, debloat", made, 0),
+    for passes, options, gone in (("debloat", counts, 3), ("count-instructions, debloat", counts, 3),
+                                  ("count-instructions, remove, debloat", counts + "[remove]\nname = none\nfirst = yes\n", 0),
+                                  ("concat, remove, debloat", made, 0),
                                   ("debloat, remove, concat", made, 2), ("direct-calls, remove, debloat", made, 2)):
         done, log = world.run(passes=passes, options=options)
         check(done.returncode == 0 and done.stdout == "8 10 9\n", f"{passes}: {done}\n{log}")
@@ -125,6 +127,24 @@ def altered(world):
     check(done.returncode == 0 and done.stdout.endswith(" 10 9\n") and "libbloat.so: 0 of 9 functions go" in log, f"{done}\n{log}")
     done, log = world.run(passes="lead, remove, debloat", options=made + "[lead]\nname = none\ndetour = yes\n")
     check(done.returncode == 0 and done.stdout == "8 10 9\n" and "libbloat.so: 0 of 9 functions go" in log, f"{done}\n{log}")
+
+
+def spliced(world):
+    """A function in which code of another pass runs is removed, or a removed one gets such code; or nobody says which
+    pass has it."""
+    remove, count = "name = unused\n", "function = libbloat.so:unused\n"
+    done, log = world.run("unused", passes="remove, count-instructions", options=f"{remove}[count-instructions]\n{count}")
+    check(done.returncode == -signal.SIGILL and "code runs in front of" not in log, f"{done}\n{log}")
+    done, log = world.run("unused", passes="count-instructions, remove", options=f"{count}[remove]\n{remove}")
+    check(done.returncode == 0 and "code of the pass 'count-instructions' runs in it" in log and
+          "code runs in front of" in log, f"{done}\n{log}")
+
+
+def detours(world):
+    """A reference in a function that an earlier pass removes takes all others of the pass with it."""
+    done, log = world.run("unused", passes="remove, lead", options="name = unused\n[lead]\nname = none\ndetour = yes\nsplice = yes\n")
+    check(done.returncode == -signal.SIGILL and "the pass 'remove' removes its function" in log, f"{done}\n{log}")
+    check(re.search(r"lead: \d+ references lead elsewhere", log) and "pass 'lead' failed" not in log, f"{done}\n{log}")
 
 
 def multiverse(world):

@@ -91,12 +91,38 @@ def counts(world):
         check(found == truth and said == plain, f"from a snapshot: {found}, not {truth}; {said}{log}")
 
 
+def meets(world):
+    """A pass does not lead references elsewhere that are in instructions with code in front of them, or whose code does
+    not run."""
+    support.take(world.folder, "loader/manager/tables", "main=references", "libcalled.so", "edit.so")
+    program = world.folder / "references"
+    support.analyze(world.folder, program, world.folder / "libcalled.so")
+    plain = {"call": "1", "lea": "1", "word": "1", "relro": "1", "slot": "2", "choose": "201"}
+    for passes in "splice, edit", "edit, splice", "splice, direct-calls, edit", "edit, splice, direct-calls":
+        for kinds in "call", "lea", "word":
+            out, log = world.run(command=[program], match="*", passes=passes,
+                                 more=f"[splice]\nlibrary = references\n[edit]\nkinds = {kinds}\nfrom = first\nto = second\n")
+            changed = {kinds: "200", **({"relro": "200"} if kinds == "word" else {})}
+            check(dict(re.findall(r"(\w+) (-?\d+)", out)) == {**plain, **changed}, f"{passes}, {kinds}: {out}{log}")
+            check(int(re.search(r"code runs in front of (\d+) ", log)[1]) > 30, log)
+
+
+def far(world):
+    """Code in front of one instruction that is too far away from where such code goes takes the pass's other code away."""
+    plain, _ = world.run(passes="", MVLD="off")
+    out, log = world.run(passes="splice", app="placement = as-is\n", more="[splice]\nlibrary =\n")
+    check(out == plain and re.search(r"splice: .*/main: no code is spliced in at \w+: the trampoline is out of reach", log) and
+          int(re.search(r"code runs in front of (\d+) ", log)[1]) > 30, f"{out}{log}")
+
+
 def behind(world):
     """Behind concat the function has moved: nothing is counted, the log says why, and the program does what it does
     plainly."""
     plain, _ = world.run(passes="", MVLD="off")
     found, said, log = world.counted("concat, count-instructions")
     check(not found and said == plain and "is not proven" in log or "moved" in log, f"{found} {said}{log}")
+    said, log = world.run(passes="concat, splice")
+    check(said == plain and "wrong: -61" in log and "the pass 'concat' moves its code" in log, f"{said}{log}")
 
 
 def destroys(world):
@@ -154,6 +180,10 @@ def libc(world):
                   f"{command} {first}: {done.returncode} {done.stderr[-500:]}\n{log[-3000:]}")
             made += int(found[1])
     print(made, "places of libc")
+    done = subprocess.run([LOADER, *commands[0]], capture_output=True, timeout=100, env=world.environment(
+        "splice", match="*", more="[splice]\nlibrary = libc.so.6\n"))
+    log = support.take_log(world.folder)
+    check(done.returncode == 0 and "splice: one more: -7" in log and "code runs in front of 4096 " in log, log[-3000:])
 
 
 if __name__ == "__main__":

@@ -69,9 +69,10 @@ void rimf_pass_failed(struct mvld_image *image, const struct mvld_context *ctx)
     (void)ctx;
 }
 
-int rimf_image_emit(struct mvld_image *image)
+int rimf_image_emit(struct mvld_image *image, int splices)
 {
     (void)image;
+    (void)splices;
     return 0;
 }
 

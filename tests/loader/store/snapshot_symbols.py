@@ -9,6 +9,7 @@ below is one test; its text says what a failure means.
 """
 import re
 import shutil
+import struct
 import sys
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from support import check  # noqa: E402
 SOURCES = HERE / "symbols"
 PASS = ["-shared", "-nostdlib", "-ffreestanding", "-fno-stack-protector", "-mgeneral-regs-only",
         "-fPIC", "-Wl,-Bsymbolic"]
+PT_DYNAMIC, PF_R = 2, 4
 SPARED = re.compile(r"snapshot: (\d+) symbols are not looked up")
 
 
@@ -139,6 +141,22 @@ def aligned(program):
                     places.add(at["libaligned.so"] - at["libsymbols.so"])
             check(len(counts) == 1, f"of so many symbols, {libraries}, {kind}: {counts}")
             check(len(places) > 2 or support.GLIBC < (2, 35), "it is not at another distance each time")
+
+
+def read_only(program):
+    """A start crashes where the host loader leaves a dynamic section as it was linked, because its segment is not
+    writable (lld's -z rodynamic)."""
+    library = program.folder / "libsymbols.so"
+    data = bytearray(library.read_bytes())
+    at, size, n = *struct.unpack_from("<Q", data, 32), *struct.unpack_from("<HH", data, 54)
+    headers = [at + i * size for i in range(n)]
+    dynamic = [header for header in headers if struct.unpack_from("<I", data, header)[0] == PT_DYNAMIC]
+    check(len(dynamic) == 1, f"dynamic sections at {dynamic}")
+    struct.pack_into("<I", data, dynamic[0] + 4, PF_R)
+    library.unlink()
+    library.write_bytes(data)
+    program.make_snapshot()
+    program.like_plain(True)
 
 
 def watched(program):

@@ -165,10 +165,10 @@ static void closed(void)
     rimf_pass_failed(image, &region_context);
     CHECK(image->moved->n_planned == 0);
     refused(-EINVAL, none, region_move(library, NULL, 0, &why));
-    CHECK(rimf_image_emit(image) == 0 && !rimf_moved_to(image, fragments[0].original));
+    CHECK(rimf_image_emit(image, 1) == 0 && !rimf_moved_to(image, fragments[0].original));
     region_open(MVLD_PAGES_SMALL);
     CHECK(region_move(library, NULL, 0, &why) == 0, "%s", why);
-    CHECK(rimf_image_emit(image) == 0 && rimf_moved_to(image, fragments[0].original));
+    CHECK(rimf_image_emit(image, 1) == 0 && rimf_moved_to(image, fragments[0].original));
     refused(-EINVAL, none, region_move(library, NULL, 0, &why));
 }
 

@@ -4,11 +4,7 @@ ones as the log says, and the rest in small ones.
 
     thp      of the kernel; skipped where it has none
     quick    the default: of the kernel, where its setting has them; none in a snapshot
-    empty    hugetlb where the pool is empty: the log says so, and the kernel's own are taken, unless
-             small ones are to be
-    pool     hugetlb; skipped unless this is root's own machine, without a pool, of which it makes
-             one for a moment
-    snapshot   from a snapshot, thp
+    snapshot from a snapshot, thp
     shared   the same, PROGRAM being linked for 2 MiB; skipped where the filesystem keeps files in
              small pages
     fixed    the same, PROGRAM being at a fixed address and its code in a LIBRARY, with
@@ -19,9 +15,7 @@ where pages are short.
 """
 import re
 import shutil
-import signal
 import sys
-from contextlib import contextmanager
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
@@ -31,7 +25,6 @@ from support import check  # noqa: E402
 MVLD = support.BUILD / "tools" / "mvld"
 PASSES = support.BUILD / "passes" / "concat"
 PLACEMENT = "huge" if sys.argv[2] == "fixed" else "near"
-POOL = Path("/sys/kernel/mm/hugepages/hugepages-2048kB")
 
 
 def start(program, folder, pages, **more):
@@ -44,7 +37,7 @@ def start(program, folder, pages, **more):
 
 
 def run(program, folder, pages, snapshot=False):
-    """(KB of huge pages in executable memory: of the kernel, the pool, files; the log)."""
+    """(KB of huge pages in executable memory: of the kernel, of files; the log)."""
     done = start(program, folder, pages)
     *huge, right = map(int, done.stdout.split())
     check(right, done.stdout)
@@ -60,38 +53,30 @@ def joined(log):
     return int(said[1]), int(said[2]), said[0]
 
 
-def pooled(log):
-    said = re.search(r"huge pages: (\d+) of (\d+) from the pool(: .*)?", log)
-    check(said, log)
-    check((said[1] == said[2]) == (said[3] is None), said[0])
-    return int(said[1]), int(said[2]), said[0]
-
-
 def make_snapshot(program, folder, pages):
     done = start(program, folder, pages, MVLD_SNAPSHOT="1")
     check(Path(done.stdout.strip(), "concat.so").exists(), done.stdout + done.stderr)
 
 
 def applied(program, folder, pages):
-    """What a start from a snapshot says that it has: whole 2 MiB, those of its file, of the pool, of
-    the kernel; and the sentence.  It must be so."""
+    """What a start from a snapshot says that it has: whole 2 MiB, those of its file, of the kernel; and the
+    sentence.  It must be so."""
     huge, log = run(program, folder, pages, snapshot=True)
-    said = re.search(r"huge pages: (\d+) of (\d+) of the snapshot's file, (\d+) from the pool, "
-                     r"(\d+) of the kernel(: .*)?", log)
+    said = re.search(r"huge pages: (\d+) of (\d+) of the snapshot's file, (\d+) of the kernel(: .*)?", log)
     check(said, log)
-    of_file, whole, of_pool, of_kernel = map(int, said.groups()[:4])
-    check(whole >= 2 and (of_file + of_pool + of_kernel == whole or said[5]), said[0])
-    check(huge == [2048 * of_kernel, 2048 * of_pool, 2048 * of_file], f"{huge} KB, but: {said[0]}")
-    return whole, of_file, of_pool, of_kernel, said[0]
+    of_file, whole, of_kernel = map(int, said.groups()[:3])
+    check(whole >= 2 and (of_file + of_kernel == whole or said[4]), said[0])
+    check(huge == [2048 * of_kernel, 2048 * of_file], f"{huge} KB, but: {said[0]}")
+    return whole, of_file, of_kernel, said[0]
 
 
 def thp(program, folder):
     huge, _ = run(program, folder, "small")
-    check(huge == [0, 0, 0], f"{huge} KB were not asked for")
+    check(huge == [0, 0], f"{huge} KB were not asked for")
     huge, log = run(program, folder, "thp")
     made, wanted, said = joined(log)
     check(wanted >= 2, log)
-    check(huge == [2048 * made, 0, 0], f"{huge} KB of huge pages, but: {said}")
+    check(huge == [2048 * made, 0], f"{huge} KB of huge pages, but: {said}")
     if not made:
         support.skip(said)
     print(said)
@@ -100,7 +85,7 @@ def thp(program, folder):
 def quick(program, folder):
     setting = Path("/sys/kernel/mm/transparent_hugepage/enabled")
     huge, log = run(program, folder, "quick")
-    check(huge[1:] == [0, 0], f"{huge}: {log}")
+    check(huge[1] == 0, f"{huge}: {log}")
     if setting.exists() and "[never]" in setting.read_text():
         check(huge[0] == 0, f"{huge} KB of huge pages")
     elif not huge[0]:
@@ -108,41 +93,25 @@ def quick(program, folder):
     check(huge[0] % 2048 == 0, f"{huge} KB of huge pages")
     make_snapshot(program, folder, "quick")
     huge, log = run(program, folder, "quick", snapshot=True)
-    check(huge[:2] == [0, 0], f"{huge} KB from a snapshot: {log}")
-
-
-def empty(program, folder):
-    if (POOL / "free_hugepages").read_text() != "0\n" if POOL.exists() else False:
-        support.skip("this machine has a pool of huge pages")
-    for pages in "hugetlb", "hugetlb, thp, small":
-        huge, log = run(program, folder, pages)
-        taken, wanted, said = pooled(log)
-        check(taken == 0 and wanted >= 2 and "no more are free" in said or not POOL.exists(), said)
-        made, left, said = joined(log)
-        check(left == wanted and huge == [2048 * made, 0, 0], f"{huge} KB of huge pages, but: {said}")
-    huge, log = run(program, folder, "hugetlb, small")
-    check(pooled(log)[0] == 0 and huge == [0, 0, 0], log)
-    make_snapshot(program, folder, "hugetlb, small")
-    _, _, of_pool, of_kernel, said = applied(program, folder, "hugetlb, small")
-    check(of_pool == of_kernel == 0, said)
+    check(huge[0] == 0, f"{huge} KB from a snapshot: {log}")
 
 
 def snapshot(program, folder):
     make_snapshot(program, folder, "small")
     huge, _ = run(program, folder, "small", snapshot=True)
     # Those of the file cost nothing: as the page cache holds it.
-    check(huge[:2] == [0, 0], f"{huge} KB were not asked for")
+    check(huge[0] == 0, f"{huge} KB were not asked for")
     make_snapshot(program, folder, "thp")
-    whole, of_file, of_pool, of_kernel, said = applied(program, folder, "thp")
+    whole, of_file, of_kernel, said = applied(program, folder, "thp")
     if of_file + of_kernel == 0:
         support.skip(said)
-    check(of_pool == 0 and of_file + of_kernel <= whole, said) # memory may be short
+    check(of_file + of_kernel <= whole, said) # memory may be short
     print(said)
 
 
 def shared(program, folder):
     make_snapshot(program, folder, "thp")
-    _, of_file, _, _, said = applied(program, folder, "thp")
+    _, of_file, _, said = applied(program, folder, "thp")
     check("do not fit" not in said, said)
     check(of_file == applied(program, folder, "thp")[1], "another start finds the same")
     if not of_file:
@@ -150,48 +119,7 @@ def shared(program, folder):
     print(said)
 
 
-@contextmanager
-def pool(pages):
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1)) # a test that takes too long gives it back
-    try:
-        (POOL / "nr_hugepages").write_text(str(pages))
-        if int((POOL / "free_hugepages").read_text()) != pages:
-            support.skip(f"this machine has no room for {pages} huge pages")
-        yield
-    finally:
-        (POOL / "nr_hugepages").write_text("0")
-
-
-def pool_of_all_sizes(program, folder):
-    try:
-        if (POOL / "nr_hugepages").read_text() != "0\n":
-            support.skip("this machine has a pool of huge pages, which is not ours to change")
-        (POOL / "nr_hugepages").write_text("0")
-    except OSError as error:
-        support.skip(f"the pool cannot be changed: {error}")
-    with pool(16):
-        huge, log = run(program, folder, "hugetlb")
-        taken, wanted, said = pooled(log)
-        check(taken == wanted >= 2, log)
-        check(huge == [0, 2048 * taken, 0], f"{huge} KB of huge pages, but: {said}")
-        print(said)
-        make_snapshot(program, folder, "hugetlb")
-        whole, of_file, of_pool, of_kernel, said = applied(program, folder, "hugetlb")
-        check(of_kernel == 0 and of_file + of_pool == whole, said)
-        check((POOL / "free_hugepages").read_text() == "16\n", "all pages came back")
-    with pool(1): # what there is, and no death of SIGBUS in parent or child
-        _, of_file, of_pool, _, said = applied(program, folder, "hugetlb")
-        check(of_pool == 1 or of_file, said)
-        shutil.rmtree(folder / "mvld" / "snapshots")
-        huge, log = run(program, folder, "hugetlb")
-        taken, wanted, said = pooled(log)
-        check(taken == 1, said)
-        made, left, more = joined(log)
-        check(left == wanted - 1 and huge == [2048 * made, 2048, 0], f"{huge} KB: {said}; {more}")
-
-
-CASES = {"thp": thp, "quick": quick, "empty": empty, "pool": pool_of_all_sizes, "snapshot": snapshot,
-         "shared": shared, "fixed": shared}
+CASES = {"thp": thp, "quick": quick, "snapshot": snapshot, "shared": shared, "fixed": shared}
 
 
 def main():

@@ -135,7 +135,7 @@ def asked(program):
     profile.write_text("libplace.so place\n")
     plain, folders = program.expected(), set()
     for options in ([], ["copy = always"], ["order = random"], ["order = random-functions"],
-                    ["order = profile", f"profile = {profile}"], ["pages = thp"], ["pages = hugetlb"],
+                    ["order = profile", f"profile = {profile}"], ["pages = thp"],
                     ["copy = always", "pages = small"], ["pages = small"], [f"profile = {profile}"],
                     ["copy = where-it-pays", "order = as-loaded"]):
         moves = options and options[0] not in ("pages = small", "copy = where-it-pays", f"profile = {profile}")

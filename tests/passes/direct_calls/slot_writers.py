@@ -22,6 +22,7 @@ WAYS = {
     "moved": ("direct-calls, concat", None, support.COPY_TUNABLE),
     "moved-snapshot": ("direct-calls, concat", "1", support.COPY_TUNABLE),
     "preloaded": ("direct-calls", None, ""),
+    "spliced": ("splice, direct-calls", None, ""),  # code of a pass before each call (loader/manager/splices/pass.c)
     "unknown": ("direct-calls", None, ""),
 }
 SEEN = 7  # calls of all() in programs/hooked.c
@@ -44,8 +45,9 @@ with support.scratch_folder() as folder:
     build(folder)
     program, tool = folder / "program", folder / "tool.so"
     passes, made, tunables = WAYS[way]
-    own = {"config": f"[app]\nmatch = *\npasses = {passes}\n", "MVLD_TUNABLES": tunables,
-           **support.moving(folder / "cache", program, *folder.glob("*.so"))}
+    own = {"config": f"[app]\nmatch = *\npasses = {passes}\n" + "[splice]\nlibrary =\n" * (way == "spliced"),
+           "MVLD_TUNABLES": tunables, **support.moving(folder / "cache", program, *folder.glob("*.so"))}
+    own["MVLD_PASS_PATH"] += f":{support.BUILD / 'tests' / 'loader' / 'manager' / 'splices'}"
     plain = support.run([program, tool], MVLD="off")
     check(plain.stdout.endswith(f", {SEEN} seen\n"), plain.stdout + plain.stderr)
     if made:

@@ -28,7 +28,7 @@ for line in listing.splitlines():
         text = re.sub(r"^(call|jmp|ret)q\b", r"\1", match[2].strip())  # binutils before 2.37
         code[int(match[1], 16)] = re.sub(r"\s+", " ", text)
 sites = [line.split(maxsplit=2)[1:] for line in lines[1:]]
-assert len(sites) == 11, sites
+assert len(sites) == 12, sites
 for address, want in sites:
     at = int(address, 16)
     around = {-5: "mov $0xffffffff,%eax", 0: want, 5: "ret"}

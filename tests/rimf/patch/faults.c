@@ -10,11 +10,11 @@
 
 #include "support.h"
 
-enum { PAGES = 40, PATCHES = 9 };
+enum { PAGES = 120, PATCHES = 9 };
 
-/* Two near patches, one across pages, one in the last page, and a far one. */
+/* Two near patches, one across pages, one in the last page, and a far one.  Pages between are the file's. */
 static const size_t places[PATCHES] = {8,     64,    2 * PAGE - 3,  3 * PAGE - 1, 5 * PAGE + 1,
-                                       6 * PAGE, 20 * PAGE, 39 * PAGE, 40 * PAGE - 5};
+                                       6 * PAGE, 60 * PAGE, 119 * PAGE, 120 * PAGE - 5};
 static const uint8_t old[5] = {0xe9, 1, 2, 3, 4}; /* jmp rel32, never run */
 static const uint8_t new[5] = {0xe8, 5, 6, 7, 8}; /* call rel32 */
 
@@ -135,6 +135,7 @@ static void each_kind_for_good(void)
         {"mmap", SYS_mmap, 0},
         {"pwrite", SYS_pwrite64, 0},
         {"openat", SYS_openat, 0},
+        {"pread", SYS_pread64, 0},
         {"membarrier", SYS_membarrier, 0},
         {"rt_sigaction", SYS_rt_sigaction, 0},
         {"ioctl", SYS_ioctl, 0},

@@ -5,14 +5,14 @@
  */
 #include "support.h"
 
-enum { PAGES = 64, PATCHES = 12, ROOM = 64 };
+enum { PAGES = 512, PATCHES = 12, ROOM = 64 };
 
 static const uint8_t old[5] = {0xe9, 1, 2, 3, 4}, new[5] = {0xe8, 5, 6, 7, 8};
 static struct patch_text t;
 
 static uint8_t *place(size_t i)
 {
-    return t.code + 5 * i * PAGE + 8;
+    return t.code + 40 * i * PAGE + 8; /* a run each */
 }
 
 static int commit(const uint8_t *from, const uint8_t *to)

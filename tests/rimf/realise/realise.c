@@ -96,7 +96,7 @@ static int fails(long number)
     want();
     calls = 0;
     fails_at = number;
-    error = rimf_image_emit(image);
+    error = rimf_image_emit(image, 1);
     for (size_t i = 0; i < 2; i++) {
         int is_there = !memcmp((const void *)entries[i], bytes[i], sizeof bytes[i]);
 
@@ -175,7 +175,7 @@ static void protections(void)
         rimf_image_set_stage(image, RIMF_STAGE_NONE, NULL);
         calls = 0;
         fails_at = i ? -1 : 2;
-        CHECK((rimf_image_emit(image) == 0) == i);
+        CHECK((rimf_image_emit(image, 1) == 0) == i);
         for (int k = 0; k < 2; k++) {
             CHECK((section_of(data[k])->prot == PROT_NONE) == i);
             CHECK((can_read(data[k]) == 0) == i);

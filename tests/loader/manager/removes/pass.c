@@ -101,12 +101,12 @@ static int run(const struct mvld_context *ctx, const struct mvld_object *const *
 
     if (batch)
         ctx->api->patch_end(batch);
-    for (size_t i = 0; i < n; i++)
-        if (!objects[i]->why)
-            ctx->api->function_each(ctx->image, objects[i], remove_one, (void *)ctx, &why);
     for (size_t i = 0; i < n && ctx->settings[DETOUR].number; i++)
         if (!objects[i]->why)
             ctx->api->reference_each(ctx->image, objects[i], MVLD_REFERENCES(MVLD_REFERENCE_CALL), detour, (void *)ctx, &why);
+    for (size_t i = 0; i < n; i++)
+        if (!objects[i]->why)
+            ctx->api->function_each(ctx->image, objects[i], remove_one, (void *)ctx, &why);
     for (size_t i = 0; i < n && led_to; i++)
         if (objects[i]->flags & MVLD_OBJECT_MAIN && ctx->api->calls_retarget(ctx, objects[i], lead, 0))
             return -1;

@@ -67,9 +67,14 @@ static int splice(void *cookie, const struct mvld_instruction *i)
 
     if (s->seen++ % (size_t)s->ctx->settings[STRIDE].number != (size_t)s->ctx->settings[FIRST].number)
         return 0;
+    if (s->made == MVLD_SPLICES_MAX)
+        api->log(s->ctx->image, MVLD_LOG_PASSES, "splice: one more: %d",
+                 api->code_splice(s->ctx, i->address, destroy, &executed));
+    if (s->made == MVLD_SPLICES_MAX)
+        return 1;
     if (!api->code_splice(s->ctx, i->address, destroy, &executed)) {
         s->made++;
-        return s->made == MVLD_SPLICES_MAX;
+        return 0;
     }
     if (s->refused++ < 4)
         api->log(s->ctx->image, MVLD_LOG_PASSES, "%s", api->last_error(s->ctx->image));

@@ -1,22 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/analyze/frames/reader.c: see frames/reader.h.  Nothing is read past the end of a
- * segment, nor of a record.
+ * rimf/elf/frames.c: see elf/frames.h.  Nothing is read past the end of a segment, nor of a record.
  */
-#include "rimf/analyze/frames/reader.h"
+#include "rimf/elf/frames.h"
 
-#include <string.h>
-
-struct reader reader_at(const struct object *o, uint64_t address, uint64_t most)
-{
-    struct reader r = {.address = address};
-    size_t room = object_room(o, address);
-
-    r.at = object_at(o, address, 0);
-    r.end = r.at + (room < most ? room : most);
-    r.bad = !room;
-    return r;
-}
+#include "rimf/base/base.h"
 
 uint64_t take(struct reader *r, size_t size)
 {
@@ -87,19 +75,57 @@ uint64_t take_encoded(struct reader *r, uint8_t how, uint64_t data)
     return 0;
 }
 
-struct reader reader_of_record(const struct object *o, uint64_t address, uint64_t *id)
+struct reader take_record(struct reader r, uint64_t *id)
 {
-    struct reader r = reader_at(o, address, 4);
     uint64_t length = take(&r, 4);
 
-    *id = 0;
-    if (r.bad || length < 4 || length >= 0xfffffff0) {
-        r.bad = 1;
-        return r;
-    }
-    r = reader_at(o, address + 4, length);
-    if ((uint64_t)(r.end - r.at) != length)
-        r.bad = 1;
+    r.bad |= length < 4 || length >= 0xfffffff0 || length > (uint64_t)(r.end - r.at);
+    if (!r.bad)
+        r.end = r.at + length;
     *id = take(&r, 4);
     return r;
+}
+
+static void take_letter(struct reader *r, char letter, struct cie *cie)
+{
+    switch (letter) {
+    case 'R': cie->range_how = (uint8_t)take(r, 1); break;
+    case 'L': cie->table_how = (uint8_t)take(r, 1); break;
+    case 'P':
+        cie->personality_how = (uint8_t)take(r, 1);
+        cie->personality_at = r->address;
+        cie->personality = take_encoded(r, cie->personality_how & ~ENCODING_INDIRECT, 0);
+        break;
+    case 'S': cie->signal = 1; break;
+    case 'B': cie->keyed = 1; break;
+    default: r->bad = 1;
+    }
+}
+
+int cie_read(struct reader r, struct cie *cie)
+{
+    const char *letters;
+    const uint8_t *end = NULL;
+    uint64_t size;
+
+    *cie = (struct cie){.version = (uint8_t)take(&r, 1), .table_how = ENCODING_OMIT,
+                        .personality_how = ENCODING_OMIT};
+    letters = (const char *)r.at;
+    while (take(&r, 1))
+        ;
+    cie->code_alignment = take_uleb(&r);
+    cie->data_alignment = take_sleb(&r);
+    cie->return_address = take_uleb(&r);
+    cie->sized = !r.bad && *letters == 'z';
+    if (cie->sized) {
+        size = take_uleb(&r);
+        r.bad |= size > (uint64_t)(r.end - r.at);
+        end = r.bad ? NULL : r.at + size;
+        letters++;
+    }
+    for (; !r.bad && *letters; letters++)
+        take_letter(&r, *letters, cie);
+    cie->program = r;
+    cie->whole = r.at == end;
+    return r.bad ? -1 : 0;
 }
