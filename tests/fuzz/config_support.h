@@ -59,7 +59,6 @@ static const struct mvld_option support_options[] = {
     {.name = "flag", .type = MVLD_OPTION_BOOL, .initial = "yes"},
     {.name = "number", .type = MVLD_OPTION_INT, .min = -5, .max = 100},
     {.name = "speed", .type = MVLD_OPTION_WORD, .words = support_words, .initial = "fast"},
-    {.name = "speeds", .type = MVLD_OPTION_WORDS, .words = support_words, .initial = "fast, slow"},
     {.name = "text", .type = MVLD_OPTION_STRING},
     {.name = "set.", .type = MVLD_OPTION_PREFIX},
     {.name = NULL},
