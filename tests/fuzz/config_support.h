@@ -77,13 +77,10 @@ static void settle(struct rimf_heap *heap, const struct config *config, const st
             abort();
         return;
     }
-    if (n < 5 || s[0].number < 0 || s[0].number > 1 || s[1].number < -5 || s[1].number > 100 ||
+    if (n < 4 || s[0].number < 0 || s[0].number > 1 || s[1].number < -5 || s[1].number > 100 ||
         s[2].number < 0 || s[2].number > 1)
         abort();
-    /* One of the two or both, each once: its number and one. */
-    if (s[3].number != 1 && s[3].number != 2 && s[3].number != 0x12 && s[3].number != 0x21)
-        abort();
-    for (size_t i = 5; i < n; i++)
+    for (size_t i = 4; i < n; i++)
         if (strncmp(s[i].name, "set.", 4) != 0 || !s[i].text)
             abort();
 }
