@@ -33,7 +33,7 @@
 #include "loader/caller/private.h"
 
 #include "rimf/x86/decode.h"
-#include "rimf/image/frames.h"
+#include "rimf/elf/frame_table.h"
 #include "rimf/image/image.h"
 
 #include <errno.h>    /* numbers only */
@@ -79,8 +79,8 @@ static int readable(const struct mvld_object *object, uintptr_t at, size_t size)
 /* Finds the function that contains `address`: 0, or -ENOENT: none is described there. */
 static int described(const struct mvld_object *object, uintptr_t address, struct caller_function *out)
 {
-    struct rimf_frame frame;
-    int error = rimf_frame_find(object, rimf_api()->object_holds, address, &frame);
+    struct elf_frame frame;
+    int error = elf_frame_find(object, rimf_api()->object_holds, address, &frame);
 
     if (!error)
         *out = (struct caller_function){frame.start, frame.size};

@@ -20,31 +20,14 @@ static int bool_number(const char *text, int64_t *out)
     return -EINVAL;
 }
 
-static int word_number(const struct mvld_option *o, const char *text, size_t length, int64_t *out)
+static int word_number(const struct mvld_option *o, const char *text, int64_t *out)
 {
     for (int64_t i = 0; o->words[i]; i++)
-        if (rimf_strlen(o->words[i]) == length && !rimf_strncmp(text, o->words[i], length)) {
+        if (rimf_streq(text, o->words[i])) {
             *out = i;
             return 0;
         }
     return -EINVAL;
-}
-
-/* "thp, small": four bits for each word, as mvld_setting_word reads them; each once. */
-static int words_number(const struct mvld_option *o, const char *text, int64_t *out)
-{
-    struct ini_slice list = {text, rimf_strlen(text)}, element;
-    uint32_t seen = 0;
-    unsigned shift = 0;
-    int64_t word;
-
-    for (*out = 0; ini_list_next(&list, &element); shift += 4) {
-        if (word_number(o, element.at, element.length, &word) || seen & 1u << word)
-            return -EINVAL;
-        seen |= 1u << word;
-        *out |= (word + 1) << shift;
-    }
-    return shift ? 0 : -EINVAL;
 }
 
 /* "a, b, c", cut if there are very many. */
@@ -81,17 +64,10 @@ static int check_value(const struct mvld_option *o, struct mvld_setting *s, cons
                              (long)o->min, (long)o->max);
         return 0;
     case MVLD_OPTION_WORD:
-        if (!word_number(o, s->text, rimf_strlen(s->text), &s->number))
+        if (!word_number(o, s->text, &s->number))
             return 0;
         list_words(o, words, sizeof(words));
         return refuse_at(why, EINVAL, s->file, s->line, "%s.%s = %s: it is one of %s", pass,
-                         s->name, s->text, words);
-    case MVLD_OPTION_WORDS:
-        if (!words_number(o, s->text, &s->number))
-            return 0;
-        list_words(o, words, sizeof(words));
-        return refuse_at(why, EINVAL, s->file, s->line,
-                         "%s.%s = %s: it is some of %s, each once, separated by commas", pass,
                          s->name, s->text, words);
     case MVLD_OPTION_STRING:
     case MVLD_OPTION_PREFIX:

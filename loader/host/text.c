@@ -26,7 +26,6 @@
 #include "loader/host/host.h"
 #include "loader/place/place.h"
 #include "loader/process/process.h"
-#include "rimf/x86/decode.h"
 
 #include <errno.h>    /* numbers only */
 #include <fcntl.h>    /* numbers only */
@@ -92,10 +91,12 @@ static uintptr_t hook_place(const struct host *host, const Elf64_Sym *symbol)
 {
     const uint8_t *p = (const uint8_t *)(host->bias + symbol->st_value);
     const uint8_t *end = (const uint8_t *)host->text_end;
+    static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
 
     if ((uintptr_t)p < host->text || end < p || end - p < 32)
         return 0;
-    p += endbr64_size(p, 32);
+    if (memcmp(p, endbr64, sizeof endbr64) == 0)
+        p += sizeof endbr64;
     return *p == 0xc3 && is_padding(p + 1, end, 4) ? (uintptr_t)p : 0;
 }
 

@@ -73,14 +73,9 @@ static int check_option(const struct check *c, const struct mvld_option *o)
             return REFUSE(c, "the option '%s' has a minimum above its maximum", o->name);
         return 0;
     case MVLD_OPTION_WORD:
-    case MVLD_OPTION_WORDS:
         if (!o->words || !is_list(c, o->words, 0) || !o->words[0])
             return REFUSE(c, "the words of the option '%s' are missing, or lie outside the pass",
                           o->name);
-        for (size_t i = 0; o->type == MVLD_OPTION_WORDS && o->words[i]; i++)
-            if (i == MVLD_WORDS_MAX)
-                return REFUSE(c, "the option '%s' has more than %u words", o->name,
-                              MVLD_WORDS_MAX);
         return 0;
     case MVLD_OPTION_BOOL:
     case MVLD_OPTION_STRING:

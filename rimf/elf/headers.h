@@ -7,7 +7,6 @@
 #ifndef RIMF_ELF_HEADERS_H
 #define RIMF_ELF_HEADERS_H
 
-#include "rimf/base/base.h"
 #include "rimf/base/sys.h"
 
 #include <elf.h>
@@ -35,17 +34,6 @@ static inline const Elf64_Phdr *elf_headers(const void *head, size_t size, size_
     return (const Elf64_Phdr *)((const char *)head + e->e_phoff);
 }
 
-/* Where the last segment ends, as linked; whole pages. */
-static inline uintptr_t elf_end(const Elf64_Phdr *ph, size_t n)
-{
-    uintptr_t end = 0;
-
-    for (size_t i = 0; i < n; i++)
-        if (ph[i].p_type == PT_LOAD && ph[i].p_vaddr + ph[i].p_memsz > end)
-            end = ph[i].p_vaddr + ph[i].p_memsz;
-    return rimf_page_up(end);
-}
-
 /* The protection of a segment. */
 static inline int elf_prot(const Elf64_Phdr *ph)
 {
@@ -63,6 +51,9 @@ const uint8_t *elf_head_note(const void *head, size_t size, const char *name, ui
 const uint8_t *elf_mapped_build_id(const struct rimf_sys *, const Elf64_Phdr *, size_t n, uintptr_t bias, size_t *size);
 
 /* ---- map.c --------------------------------------------------------------- */
+
+/* Where the last segment ends, as linked; whole pages. */
+uintptr_t elf_end(const Elf64_Phdr *, size_t n);
 
 #define POPULATE_MAX (64ul << 10) /* data up to this size is populated when it is mapped */
 

@@ -3,6 +3,16 @@
 
 #include "rimf/base/base.h"
 
+uintptr_t elf_end(const Elf64_Phdr *ph, size_t n)
+{
+    uintptr_t end = 0;
+
+    for (size_t i = 0; i < n; i++)
+        if (ph[i].p_type == PT_LOAD && ph[i].p_vaddr + ph[i].p_memsz > end)
+            end = ph[i].p_vaddr + ph[i].p_memsz;
+    return rimf_page_up(end);
+}
+
 long elf_reserve(const struct rimf_sys *sys, int fd, const Elf64_Phdr *as, uint64_t low, size_t span, uint64_t align)
 {
     size_t length = as || align <= RIMF_PAGE ? span : span + align;

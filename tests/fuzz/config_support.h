@@ -59,7 +59,6 @@ static const struct mvld_option support_options[] = {
     {.name = "flag", .type = MVLD_OPTION_BOOL, .initial = "yes"},
     {.name = "number", .type = MVLD_OPTION_INT, .min = -5, .max = 100},
     {.name = "speed", .type = MVLD_OPTION_WORD, .words = support_words, .initial = "fast"},
-    {.name = "speeds", .type = MVLD_OPTION_WORDS, .words = support_words, .initial = "fast, slow"},
     {.name = "text", .type = MVLD_OPTION_STRING},
     {.name = "set.", .type = MVLD_OPTION_PREFIX},
     {.name = NULL},
@@ -78,13 +77,10 @@ static void settle(struct rimf_heap *heap, const struct config *config, const st
             abort();
         return;
     }
-    if (n < 5 || s[0].number < 0 || s[0].number > 1 || s[1].number < -5 || s[1].number > 100 ||
+    if (n < 4 || s[0].number < 0 || s[0].number > 1 || s[1].number < -5 || s[1].number > 100 ||
         s[2].number < 0 || s[2].number > 1)
         abort();
-    /* One of the two or both, each once: its number and one. */
-    if (s[3].number != 1 && s[3].number != 2 && s[3].number != 0x12 && s[3].number != 0x21)
-        abort();
-    for (size_t i = 5; i < n; i++)
+    for (size_t i = 4; i < n; i++)
         if (strncmp(s[i].name, "set.", 4) != 0 || !s[i].text)
             abort();
 }

@@ -123,7 +123,7 @@ static void read_declarations(const struct pass_object *o)
         read_text(option->name);
         read_text(option->help);
         read_text(option->initial);
-        if (option->type == MVLD_OPTION_WORD || option->type == MVLD_OPTION_WORDS)
+        if (option->type == MVLD_OPTION_WORD)
             read_list(option->words);
     }
     if (o->pass->run && !pass_holds(o, (uintptr_t)o->pass->run, 1, PROT_EXEC))

@@ -81,7 +81,7 @@ size_t passes_each(const char *folders, visitor *visit, void *cookie)
 
 static const char *type_name(enum mvld_option_type type)
 {
-    static const char *const names[] = {"?", "bool", "number", "word", "text", "prefix", "words", "file", "symbol"};
+    static const char *const names[] = {"?", "bool", "number", "word", "text", "prefix", "?", "file", "symbol"};
     return names[type < sizeof names / sizeof *names ? type : 0];
 }
 
@@ -90,17 +90,12 @@ struct listing {
     int refused;
 };
 
-static int has_words(const struct mvld_option *o)
-{
-    return o->type == MVLD_OPTION_WORD || o->type == MVLD_OPTION_WORDS;
-}
-
 static void print_option(const struct mvld_option *o)
 {
     printf("    %s = ", o->name);
-    if (has_words(o))
+    if (o->type == MVLD_OPTION_WORD)
         for (size_t i = 0; o->words && o->words[i]; i++)
-            printf("%s%s", !i ? "" : o->type == MVLD_OPTION_WORD ? " | " : ", ", o->words[i]);
+            printf("%s%s", i ? " | " : "", o->words[i]);
     else if (o->type == MVLD_OPTION_INT)
         printf("%" PRId64 " to %" PRId64, o->min, o->max);
     else
@@ -129,7 +124,7 @@ static void json_option(struct json *j, const struct mvld_option *o)
         json_signed(j, "min", o->min);
         json_signed(j, "max", o->max);
     }
-    if (has_words(o))
+    if (o->type == MVLD_OPTION_WORD)
         json_names(j, "words", o->words);
     json_string(j, "help", o->help);
     json_end(j, '}');

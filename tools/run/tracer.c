@@ -151,6 +151,7 @@ static int read_auxv(int fd, uint64_t sp, uint64_t *base, uint64_t *secure)
 static uint64_t interpreter_end(int fd, uint64_t base, uint64_t entry)
 {
     _Alignas(8) char head[4096];
+    uint64_t end = 0;
     size_t n;
 
     if (!read_memory(fd, base, head, sizeof head))
@@ -158,7 +159,10 @@ static uint64_t interpreter_end(int fd, uint64_t base, uint64_t entry)
     const Elf64_Phdr *ph = elf_headers(head, sizeof head, &n);
     if (!ph || base + ((const Elf64_Ehdr *)(const void *)head)->e_entry != entry)
         return 0;
-    return base + elf_end(ph, n);
+    for (size_t i = 0; i < n; i++)
+        if (ph[i].p_type == PT_LOAD && ph[i].p_vaddr + ph[i].p_memsz > end)
+            end = ph[i].p_vaddr + ph[i].p_memsz;
+    return rimf_page_up(base + end);
 }
 
 /* Places the stub at the entry, or before it with a jump, all in one page.  Sets its offset in

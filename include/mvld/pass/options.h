@@ -15,9 +15,7 @@ enum mvld_option_type {
     MVLD_OPTION_STRING,
     MVLD_OPTION_PREFIX,   /* `name` is a prefix such as "set." of any number of keys, each a string; they are
                            * adjacent in the settings */
-    MVLD_OPTION_WORDS,    /* several of `words` (at most MVLD_WORDS_MAX), each once, in order of preference:
-                           * "thp, small" */
-    MVLD_OPTION_FILE,     /* the path of a file that the pass reads, or "".  A snapshot is used only while the
+    MVLD_OPTION_FILE = 7, /* the path of a file that the pass reads, or "".  A snapshot is used only while the
                            * file is the one that it was made with */
     MVLD_OPTION_SYMBOL    /* "LIBRARY:SYMBOL", a definition in a library with that file name (setting_symbol).
                            * mvld reports an option that matched nothing at the start, and `mvld pipeline` one
@@ -29,7 +27,7 @@ struct mvld_option {
     enum mvld_option_type type;
     int64_t min, max;
     const char *initial;       /* default, as text; NULL: none, and `text` of its setting is NULL */
-    const char *const *words;  /* MVLD_OPTION_WORD, MVLD_OPTION_WORDS: NULL-terminated */
+    const char *const *words;  /* MVLD_OPTION_WORD: NULL-terminated */
     const char *help;          /* one line */
 };
 
@@ -37,18 +35,10 @@ struct mvld_option {
 struct mvld_setting {
     const char *name; /* whole key, "set.config_smp" */
     const char *text; /* NULL: not configured, and no default */
-    int64_t number;   /* BOOL, INT; index into words for WORD; for WORDS see mvld_setting_word */
+    int64_t number;   /* BOOL, INT; index into words for WORD */
     const char *file; /* the configuration file; "" for a default */
     unsigned line;
 };
-
-#define MVLD_WORDS_MAX 15u /* of MVLD_OPTION_WORDS: four bits of `number` each */
-
-/* Returns the i-th configured word as an index into `words`, or -1 behind the last. */
-static inline int mvld_setting_word(const struct mvld_setting *setting, unsigned i)
-{
-    return i < MVLD_WORDS_MAX ? (int)(setting->number >> 4 * i & 15) - 1 : -1;
-}
 
 /* For MVLD_OPTION_SYMBOL: returns the symbol, behind the library and a colon, or NULL if the text has another
  * form. */

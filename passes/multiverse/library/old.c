@@ -13,7 +13,7 @@
 
 #include "passes/multiverse/library/library.h"
 
-#include "rimf/image/frames.h"
+#include "rimf/elf/frame_table.h"
 #include "rimf/x86/decode.h"
 
 #define RX (PROT_READ | PROT_EXEC)
@@ -49,8 +49,8 @@ static int is_like_called(const struct mvld_object *object, uintptr_t fde)
 static int find_piece(const struct mv_ranges *list, const struct mvld_object *object, uintptr_t address,
                       struct mv_range *out, uintptr_t *fde)
 {
-    struct rimf_frame frame;
-    int error = rimf_frame_find(object, list->engine->api->object_holds, address, &frame);
+    struct elf_frame frame;
+    int error = elf_frame_find(object, list->engine->api->object_holds, address, &frame);
 
     if (!error) {
         *out = (struct mv_range){frame.start, frame.size};

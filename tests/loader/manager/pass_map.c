@@ -233,7 +233,6 @@ static void refuses_bad_passes(const char *folder)
         {"option_type", "unknown type 9"},
         {"option_range", "minimum above its maximum"},
         {"option_words", "words of the option 'o'"},
-        {"option_preferences", "the option 'o' has more than 15 words"},
         {"option_text", "a text of the option 'o'"},
         {"option_name", "the name of an option"},
         {"option_list", "its list of options does not end"},

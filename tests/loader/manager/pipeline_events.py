@@ -43,8 +43,6 @@ log = run("app.passes=first,second:second.set.colour=red", times=2)
 expect(log, "first.number = 7", "the image is sound after first", "second.set.colour = red", "time in second:",
        "first added 1 after 1", "second added 1 after 1", "second removed 1", "first removed 1",
        "first added 1 after 1", "second removed 1")
-for text, number in ("fast, slow", 0x12), ("slow", 1), ("slow,fast", 0x21):
-    expect(run(f"app.passes=first:first.speeds={text}"), f"first.speeds = {text} ({number})")
 expect(run("app.passes=failing,needs-failing,second", times=1),
        "the pass 'failing' failed (error 5): failing does not want to",
        "the pass 'needs-failing' is skipped", "second.flag", "second added 1")
@@ -54,9 +52,6 @@ for tunables, sentence in {
         "app.passes=second,first": "the pass 'second' must come after 'first'",
         "app.passes=first:first.number=x": "first.number is a number, not 'x'",
         "app.passes=nowhere": "there is no pass 'nowhere'",
-        "app.passes=first:first.speeds=slow, warp": "first.speeds = slow, warp: it is some of slow, fast, each once",
-        "app.passes=first:first.speeds=slow,slow": "first.speeds = slow,slow: it is some of slow, fast, each once",
-        "app.passes=first:first.speeds=": "first.speeds = : it is some of slow, fast, each once",
         "nonsense": "'nonsense' is not pass.option=value"}.items():
     log = run(tunables, times=1)
     expect(log, f"mvld: MVLD_TUNABLES: {sentence}", "the program runs untransformed")

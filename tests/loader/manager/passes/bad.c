@@ -48,11 +48,6 @@ static const struct mvld_option bad_options[] = {
 #elif defined(FAULT_option_words)
 static const struct mvld_option bad_options[] = {{.name = "o", .type = MVLD_OPTION_WORD},
                                              {.name = NULL}};
-#elif defined(FAULT_option_preferences)
-static const char *const many_words[] = {"a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l",
-                                         "m", "n", "o", "p", NULL};
-static const struct mvld_option bad_options[] = {
-    {.name = "o", .type = MVLD_OPTION_WORDS, .words = many_words}, {.name = NULL}};
 #elif defined(FAULT_option_twice)
 static const struct mvld_option bad_options[] = {{.name = "o", .type = MVLD_OPTION_BOOL},
                                              {.name = "o", .type = MVLD_OPTION_BOOL},

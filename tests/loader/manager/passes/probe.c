@@ -14,7 +14,6 @@ static const struct mvld_option options[] = {
     {.name = "flag", .type = MVLD_OPTION_BOOL, .initial = "yes"},
     {.name = "number", .type = MVLD_OPTION_INT, .min = -5, .max = 100, .initial = "7"},
     {.name = "speed", .type = MVLD_OPTION_WORD, .words = words, .initial = "fast"},
-    {.name = "speeds", .type = MVLD_OPTION_WORDS, .words = words, .initial = "fast, slow"},
     {.name = "text", .type = MVLD_OPTION_STRING},
     {.name = "set.", .type = MVLD_OPTION_PREFIX},
     {.name = NULL},
