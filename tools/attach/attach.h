@@ -93,12 +93,14 @@ void attach_path(const struct attach *, const struct attach_object *, char *to, 
 const struct attach_object *attach_named(const struct attach *, const char *name);
 
 /* ---- calls.c */
-struct attach_waiting { /* in a system call */
+struct attach_waiting { /* in a system call; zeros: in none */
+    pid_t thread;
     uint64_t number, sp, pc;
 };
 /* Whether this is a waiting call, while the thread is in it (`waits`), or as it returns. */
 int attach_is_rest(const struct attach *, uint64_t number, const uint64_t *arguments, int waits);
-int attach_waits(const struct attach *, pid_t thread, struct attach_waiting *); /* Is it in one? */
+/* Is it in one?  What was said about this thread before is used where the kernel does not say which call goes on. */
+int attach_waits(const struct attach *, pid_t thread, struct attach_waiting *);
 
 /* ---- rest.c */
 struct attach_stopped { /* the thread's state, to be restored; and our memory in its process */

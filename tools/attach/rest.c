@@ -173,7 +173,7 @@ static int is_at(const struct attach *a, enum attach_place place, const struct u
 {
     uint64_t arguments[2] = {r->rdi, r->rsi};
 
-    if ((int64_t)r->orig_rax < 0 || !is_on_its_stack(a, r))
+    if ((int64_t)r->orig_rax < 0 || a->stopped->number == SYS_restart_syscall || !is_on_its_stack(a, r))
         return 0;
     return place == ATTACH_IN_CALL ||
            (attach_is_rest(a, a->stopped->number, arguments, waits) && !attach_is_in_handler(a, r));

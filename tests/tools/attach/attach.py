@@ -93,6 +93,15 @@ def killed():
                 break
         check(20 < died < 500, f"{way}: the tool was killed at {died} calls")
         finish_program(p, f"{way}: behind tools that were killed")
+    # Where nobody says which call is restarted, its thread is left alone, but by who has stopped it before.
+    p = start(HARD, "long")
+    hidden = dict(os.environ, LD_PRELOAD=KILLED, NO_WCHAN="1")
+    out = subprocess.run([GETPID, str(p.pid), "1"], env=hidden, stdout=subprocess.PIPE, text=True, timeout=60).stdout
+    equal(out.split()[:1], [str(p.pid)], "a call that the kernel does not name")
+    for n in range(1, 40):
+        tool = subprocess.run([GETPID, str(p.pid), "1"], env=dict(hidden, KILLED_AT=str(n)), timeout=60)
+        equal(tool.returncode, -signal.SIGKILL, f"the tool, killed at call {n}")
+    finish_program(p, "killed in a call that the kernel does not name")
 
 
 def refused():
@@ -135,6 +144,10 @@ def states():
     code, out, err = call(p.pid, 20)
     equal((code, out.split()[:1]), (0, [str(p.pid)]), f"five hundred threads: {out}{err}")
     finish_program(p, "five hundred threads")
+    p = start(HARD, "busy")
+    code, out, err = run(GETPID, p.pid, 5, "thread")
+    check(code == 0 and int(out.split()[0]) != p.pid, f"the thread that works was stopped: {out}{err}")
+    finish_program(p, "a thread that works, and one that waits")
     p = start(HARD, "filter")
     code, out, _ = run(GETPID, p.pid, 1)
     check(code == 1 and "seccomp" in out, f"a filter: {out}")

@@ -6,6 +6,7 @@
  *     malloc    its only thread waits in a signal's handler that has interrupted malloc, whose lock it holds; then not
  *     vfork     waits for a child that has its memory, for a second
  *     threads   five hundred threads wait
+ *     busy      its first thread works, and waits between; another one only waits
  *     filter    has a filter of system calls that allows all
  *     filtered  the only thread that waits has a filter by which mmap(2) ends the process
  *     coroutine its only thread waits on a small stack of its own, with data of somebody else's below it
@@ -32,6 +33,7 @@
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <ucontext.h>
 #include <unistd.h>
 
@@ -125,6 +127,27 @@ static void by_threads(void)
     for (int i = 0; i < 500; i++)
         start(sleeps);
     wait_for_input();
+}
+
+long thread(void)
+{
+    return syscall(SYS_gettid);
+}
+
+static void by_busy(void)
+{
+    struct pollfd input = {STDIN_FILENO, POLLIN, 0};
+    clock_t until = clock() + CLOCKS_PER_SEC / 10;
+
+    start(sleeps);
+    while (clock() < until)
+        ;
+    puts("ready");
+    fflush(stdout);
+    while (poll(&input, 1, 1) == 0)
+        ;
+    puts("whole");
+    fflush(stdout);
 }
 
 static void by_filter(void)
@@ -340,7 +363,7 @@ static void by_exit(void)
 static const struct {
     const char *name;
     void (*run)(void);
-} ways[] = {{"malloc", by_malloc}, {"vfork", by_vfork}, {"threads", by_threads}, {"filter", by_filter},
+} ways[] = {{"malloc", by_malloc}, {"vfork", by_vfork}, {"threads", by_threads}, {"busy", by_busy}, {"filter", by_filter},
             {"filtered", by_filtered}, {"coroutine", by_coroutine}, {"shallow", by_shallow}, {"masked", by_masked},
             {"long", by_long}, {"forks", by_forks}, {"dlopens", by_dlopens},
             {"exec", by_exec}, {"exit", by_exit}};
