@@ -47,7 +47,7 @@ int attach_is_rest(const struct attach *a, uint64_t number, const uint64_t *argu
     case SYS_nanosleep: case SYS_clock_nanosleep: case SYS_accept: case SYS_accept4:
         return 1;
     case SYS_wait4: case SYS_waitid: case SYS_pause: case SYS_rt_sigtimedwait:
-    case SYS_recvfrom: case SYS_recvmsg: case SYS_io_getevents:
+    case SYS_recvfrom: case SYS_recvmsg: case SYS_io_getevents: case SYS_io_uring_enter:
         return waits;
     case SYS_read:
         return waits && is_stream(a, arguments[0]);

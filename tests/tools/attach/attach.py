@@ -68,6 +68,11 @@ def calls():
             equal((code, out.split()[:1]), (0, [str(pid)]), f"call {i} within one wait: {out}{err}")
     sleeps.kill()
     finish_program(p, "calls within one wait")
+    p = subprocess.Popen([HARD, "ring"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    if p.stdout.readline() == "ready\n":
+        code, out, err = call(p.pid, 20)
+        equal((code, out.split()[:1]), (0, [str(p.pid)]), f"io_uring: {out}{err}")
+        finish_program(p, "io_uring")
     p = start(WAITS, "select")  # for ever: it is still there
     code, out, err = call(p.pid, 20)
     equal((code, out.split()[:1]), (0, [str(p.pid)]), f"select: calls{err}")
