@@ -99,7 +99,7 @@ struct attach_waiting { /* in a system call; zeros: in none */
 };
 /* Whether this is a waiting call, while the thread is in it (`waits`), or as it returns. */
 int attach_is_rest(const struct attach *, uint64_t number, const uint64_t *arguments, int waits);
-/* Is it in one?  What was said about this thread before is used where the kernel does not say which call goes on. */
+/* Is it in one?  Where the kernel does not say which call goes on, it is that in which we stopped the thread last. */
 int attach_waits(const struct attach *, pid_t thread, struct attach_waiting *);
 
 /* ---- rest.c */
@@ -111,7 +111,7 @@ struct attach_stopped { /* the thread's state, to be restored; and our memory in
     uint8_t *xstate;     /* NT_X86_XSTATE */
     size_t xstate_size;
     uint64_t since;      /* attach_clock() when it was last seen running */
-    pid_t last;          /* the thread that was stopped last, or 0 */
+    struct attach_waiting last; /* the thread that was stopped last, where it was; or zeros */
     uint64_t area, room, room_used; /* 0: no memory yet */
 };
 enum attach_place {

@@ -9,7 +9,7 @@
  * A call with a time-out that was interrupted before goes on as restart_syscall(2).  Neither its registers nor /proc
  * say which call that was; the kernel's function in which the thread waits does.  For a sleep, /proc mostly names the
  * function by which all calls enter the kernel.  Where that is hidden (a kernel without symbols), the call is the one in
- * which the thread was found before, if it has not moved since; or unknown, and the thread is left alone: a frame that
+ * which we stopped the thread before, if it has not moved since; or unknown, and the thread is left alone: a frame that
  * makes restart_syscall(2) anew ends the call with EINTR.
  */
 #include "tools/attach/attach.h"
@@ -77,7 +77,7 @@ static uint64_t restarted(const struct attach *a, pid_t thread, uint64_t first)
 int attach_waits(const struct attach *a, pid_t thread, struct attach_waiting *w)
 {
     char *text = attach_thread_file(a, thread, "syscall");
-    struct attach_waiting before = *w;
+    const struct attach_waiting *last = &a->stopped->last;
     uint64_t arguments[3];
     int n = sscanf(text, "%lu %lx %lx %lx %*x %*x %*x %lx %lx", &w->number, &arguments[0], &arguments[1], &arguments[2],
                    &w->sp, &w->pc);
@@ -90,7 +90,7 @@ int attach_waits(const struct attach *a, pid_t thread, struct attach_waiting *w)
     w->thread = thread;
     if (w->number == SYS_restart_syscall)
         w->number = restarted(a, thread, arguments[0]);
-    if (w->number == SYS_restart_syscall && before.thread == thread && before.sp == w->sp && before.pc == w->pc)
-        w->number = before.number;
+    if (w->number == SYS_restart_syscall && last->thread == thread && last->sp == w->sp && last->pc == w->pc)
+        w->number = last->number;
     return attach_is_rest(a, w->number, arguments, 1);
 }

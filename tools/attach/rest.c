@@ -307,7 +307,8 @@ static int try_thread(struct attach *a, enum attach_place place, pid_t thread, i
     if ((!waits && !running) || (!is_only && expects_child(a, thread, waits)) || attach_is_filtered(a, thread) ||
         stop_thread(a, place, thread))
         return -1;
-    a->stopped->last = thread;
+    a->stopped->last = (struct attach_waiting){thread, a->stopped->number, a->stopped->registers.rsp,
+                                               a->stopped->registers.rip};
     return 0;
 }
 
@@ -319,7 +320,7 @@ static int try_threads(struct attach *a, enum attach_place place, int running)
     size_t n, tried = 0;
     int err = -1;
 
-    if (a->stopped->last && !try_thread(a, place, a->stopped->last, 0, 0))
+    if (a->stopped->last.thread && !try_thread(a, place, a->stopped->last.thread, 0, 0))
         return 0;
     list = attach_candidates(a, &n);
     while (err && tried < n)

@@ -99,9 +99,13 @@ def killed():
         check(20 < died < 500, f"{way}: the tool was killed at {died} calls")
         finish_program(p, f"{way}: behind tools that were killed")
     # Where nobody says which call is restarted, its thread is left alone, but by who has stopped it before.
-    p = start(HARD, "long")
     hidden = dict(os.environ, LD_PRELOAD=KILLED, NO_WCHAN="1")
-    out = subprocess.run([GETPID, str(p.pid), "1"], env=hidden, stdout=subprocess.PIPE, text=True, timeout=60).stdout
+    for _ in range(5):
+        p = start(HARD, "long")
+        out = subprocess.run([GETPID, str(p.pid), "1"], env=hidden, stdout=subprocess.PIPE, text=True, timeout=60).stdout
+        if "too busy" not in out:
+            break
+        p.kill()
     equal(out.split()[:1], [str(p.pid)], "a call that the kernel does not name")
     for n in range(1, 40):
         tool = subprocess.run([GETPID, str(p.pid), "1"], env=dict(hidden, KILLED_AT=str(n)), timeout=60)
@@ -187,7 +191,9 @@ def changes():
     p = start(HARD, "exec")
     deadline, reached = time.monotonic() + 30, 0
     while time.monotonic() < deadline and not select.select([p.stdout], [], [], 0)[0]:
-        reached += run(GETPID, p.pid, 1)[0] == 0
+        code, out, _ = run(GETPID, p.pid, 1)
+        reached += code == 0
+        check("another build" not in out and "no room" not in out, f"a program that executes another one: {out}")
     check(reached, "it was reached between")
     equal([p.stdout.readline() for _ in range(2)], ["executed\n", "ready\n"], "executed thirty times")
     finish_program(p, "executed")
