@@ -93,12 +93,14 @@ void attach_path(const struct attach *, const struct attach_object *, char *to, 
 const struct attach_object *attach_named(const struct attach *, const char *name);
 
 /* ---- calls.c */
-struct attach_waiting { /* in a system call */
+struct attach_waiting { /* in a system call; zeros: in none */
+    pid_t thread;
     uint64_t number, sp, pc;
 };
 /* Whether this is a waiting call, while the thread is in it (`waits`), or as it returns. */
 int attach_is_rest(const struct attach *, uint64_t number, const uint64_t *arguments, int waits);
-int attach_waits(const struct attach *, pid_t thread, struct attach_waiting *); /* Is it in one? */
+/* Is it in one?  Where the kernel does not say which call goes on, it is that in which we stopped the thread last. */
+int attach_waits(const struct attach *, pid_t thread, struct attach_waiting *);
 
 /* ---- rest.c */
 struct attach_stopped { /* the thread's state, to be restored; and our memory in its process */
@@ -109,7 +111,7 @@ struct attach_stopped { /* the thread's state, to be restored; and our memory in
     uint8_t *xstate;     /* NT_X86_XSTATE */
     size_t xstate_size;
     uint64_t since;      /* attach_clock() when it was last seen running */
-    pid_t last;          /* the thread that was stopped last, or 0 */
+    struct attach_waiting last; /* the thread that was stopped last, where it was; or zeros */
     uint64_t area, room, room_used; /* 0: no memory yet */
 };
 enum attach_place {
@@ -131,10 +133,21 @@ void attach_pause(unsigned tries); /* between looks: the process needs the proce
 int attach_wait(pid_t thread, uint64_t until, uint64_t *ran);
 int attach_signal(int status);
 int attach_release(pid_t thread, int signal); /* lets it go.  0; or -1: it has ended, or does not stop */
-/* A system call that was interrupted by our stop alone, and is to be made again: 1 when the registers were changed. */
-int attach_mend_call(const struct attach *, pid_t thread, struct user_regs_struct *);
+/* A system call that was interrupted is to be made again, unless a handler runs: 1 when the registers were changed. */
+int attach_mend_call(struct user_regs_struct *);
 char *attach_thread_file(const struct attach *, pid_t thread, const char *what); /* "": it has ended; to be freed */
+
+/* ---- choose.c */
+struct attach_candidate {
+    pid_t thread;
+    unsigned long time; /* of a processor, that it has used */
+};
+/* The threads that run or wait, in the order in which they are to be tried; to be freed. */
+struct attach_candidate *attach_candidates(struct attach *, size_t *n);
 char attach_thread_state(const struct attach *, pid_t thread); /* as in its stat; X: it has ended */
+/* A thread may have a filter of system calls that the process has not. */
+int attach_is_filtered(const struct attach *, pid_t thread);
+int attach_has_children(const struct attach *, pid_t thread);
 
 /* ---- library.c: between attach_begin() and attach_end() */
 /* dlopen(3), dlclose(3), dlsym(3).  0, or -1: also when there is no such file or symbol. */

@@ -269,7 +269,7 @@ int attach_call(struct attach *a, uint64_t function, const uint64_t *arguments, 
     r.rbx = function;
     r.r12 = area + WORDS;
     r.r13 = area + FRAME + 8; /* behind the restorer, where a handler's `ret` leaves it */
-    r.rsp = area + SIZE;
+    r.rsp = area + SIZE - 64; /* a function such as syscall(3) reads what would be its seventh argument */
     r.rbp = r.rax = 0;
     r.rdi = values[0];
     r.rsi = values[1];

@@ -8,7 +8,9 @@
  *
  * A call with a time-out that was interrupted before goes on as restart_syscall(2).  Neither its registers nor /proc
  * say which call that was; the kernel's function in which the thread waits does.  For a sleep, /proc mostly names the
- * function by which all calls enter the kernel.
+ * function by which all calls enter the kernel.  Where that is hidden (a kernel without symbols), the call is the one in
+ * which we stopped the thread before, if it has not moved since; or unknown, and the thread is left alone: a frame that
+ * makes restart_syscall(2) anew ends the call with EINTR.
  */
 #include "tools/attach/attach.h"
 
@@ -45,7 +47,7 @@ int attach_is_rest(const struct attach *a, uint64_t number, const uint64_t *argu
     case SYS_nanosleep: case SYS_clock_nanosleep: case SYS_accept: case SYS_accept4:
         return 1;
     case SYS_wait4: case SYS_waitid: case SYS_pause: case SYS_rt_sigtimedwait:
-    case SYS_recvfrom: case SYS_recvmsg: case SYS_io_getevents:
+    case SYS_recvfrom: case SYS_recvmsg: case SYS_io_getevents: case SYS_io_uring_enter:
         return waits;
     case SYS_read:
         return waits && is_stream(a, arguments[0]);
@@ -75,6 +77,7 @@ static uint64_t restarted(const struct attach *a, pid_t thread, uint64_t first)
 int attach_waits(const struct attach *a, pid_t thread, struct attach_waiting *w)
 {
     char *text = attach_thread_file(a, thread, "syscall");
+    const struct attach_waiting *last = &a->stopped->last;
     uint64_t arguments[3];
     int n = sscanf(text, "%lu %lx %lx %lx %*x %*x %*x %lx %lx", &w->number, &arguments[0], &arguments[1], &arguments[2],
                    &w->sp, &w->pc);
@@ -84,7 +87,10 @@ int attach_waits(const struct attach *a, pid_t thread, struct attach_waiting *w)
         *w = (struct attach_waiting){0};
         return 0;
     }
+    w->thread = thread;
     if (w->number == SYS_restart_syscall)
         w->number = restarted(a, thread, arguments[0]);
+    if (w->number == SYS_restart_syscall && last->thread == thread && last->sp == w->sp && last->pc == w->pc)
+        w->number = last->number;
     return attach_is_rest(a, w->number, arguments, 1);
 }

@@ -54,16 +54,19 @@ int attach_has_ended(const struct attach *a)
     return n != 2 || state == 'Z' || state == 'X' || flags & EXITING;
 }
 
-/* Of a process that has ended meanwhile, whatever failed did so for that. */
+/* If a process has ended meanwhile, or its memory is gone with its old program, whatever failed did so for that. */
 int attach_fail(struct attach *a, const char *format, ...)
 {
     va_list args;
+    char byte;
 
     va_start(args, format);
     vsnprintf(a->why, sizeof a->why, format, args);
     va_end(args);
     if (a->folder >= 0 && attach_has_ended(a))
         snprintf(a->why, sizeof a->why, "process %d has ended", a->pid);
+    else if (a->maps >= 0 && pread(a->maps, &byte, 1, 0) == 0)
+        snprintf(a->why, sizeof a->why, "process %d executes another program", a->pid);
     return -1;
 }
 

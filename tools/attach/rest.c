@@ -3,7 +3,8 @@
  * attach/rest.c: stops one thread where it waits.
  *
  * A system call that is interrupted is started again by the kernel when the registers say so.  epoll_wait(2)
- * and few others say -EINTR, which a program sees as a signal's; it is made "again, unless a handler runs".
+ * and few others say -EINTR, which a program sees as a signal's; it is made "again, unless a handler runs".  A signal
+ * that the program ignores interrupts a traced thread, too.
  *
  * In a signal's handler nothing is known: it may have interrupted malloc.
  *
@@ -13,10 +14,8 @@
 #include "tools/attach/attach.h"
 #include "tools/common/tools.h"
 
-#include <dirent.h>
 #include <elf.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -93,6 +92,26 @@ int attach_signal(int status)
     return status >> 16 ? 0 : WSTOPSIG(status);
 }
 
+int attach_mend_call(struct user_regs_struct *r)
+{
+    if ((int64_t)r->orig_rax < 0 || (int64_t)r->rax != -EINTR)
+        return 0;
+    if (r->orig_rax == SYS_close) /* the descriptor is closed, and may be another thread's by now */
+        return 0;
+    r->rax = (uint64_t)-ERESTARTNOHAND;
+    return 1;
+}
+
+/* For a thread that goes on from a stop.  At the end of a system call it must be one that only a signal interrupts: where
+ * none is pending, the kernel makes no call again. */
+static void mend(pid_t thread)
+{
+    struct user_regs_struct r;
+
+    if (!ptrace(PTRACE_GETREGS, thread, NULL, &r) && attach_mend_call(&r))
+        ptrace(PTRACE_SETREGS, thread, NULL, &r);
+}
+
 /* The status of the requested stop, or -1.  After other stops the thread continues with this
  * request. */
 static int wait_for_stop(struct attach *a, int request, uint64_t until, uint64_t *ran)
@@ -100,6 +119,7 @@ static int wait_for_stop(struct attach *a, int request, uint64_t until, uint64_t
     int status = attach_wait(a->thread, until, ran);
 
     while (status != -1 && is_foreign(status)) {
+        mend(a->thread);
         if (ptrace(request, a->thread, NULL, attach_signal(status)))
             return -1;
         status = attach_wait(a->thread, until, ran);
@@ -133,27 +153,6 @@ int attach_interrupt(struct attach *a)
 
 /* ---- what the thread has */
 
-/* Whether a signal would be delivered if the thread continued. */
-static int has_signal(const struct attach *a, pid_t thread)
-{
-    char *text = attach_thread_file(a, thread, "status"), *line = strstr(text, "SigPnd:");
-    uint64_t own = 0, shared = 0, blocked = 0;
-    int n = line ? sscanf(line, "SigPnd: %lx ShdPnd: %lx SigBlk: %lx", &own, &shared, &blocked) : 0;
-
-    free(text);
-    return n != 3 || ((own | shared) & ~blocked);
-}
-
-int attach_mend_call(const struct attach *a, pid_t thread, struct user_regs_struct *r)
-{
-    if ((int64_t)r->orig_rax < 0 || (int64_t)r->rax != -EINTR || has_signal(a, thread))
-        return 0;
-    if (r->orig_rax == SYS_close) /* the descriptor is closed, and may be another thread's by now */
-        return 0;
-    r->rax = (uint64_t)-ERESTARTNOHAND;
-    return 1;
-}
-
 /* Whether the thread is on its own stack: the kernel's, which the auxiliary vector's random bytes are above, or one with
  * the thread's control block at its end. */
 static int is_on_its_stack(const struct attach *a, const struct user_regs_struct *r)
@@ -173,7 +172,7 @@ static int is_at(const struct attach *a, enum attach_place place, const struct u
 {
     uint64_t arguments[2] = {r->rdi, r->rsi};
 
-    if ((int64_t)r->orig_rax < 0 || !is_on_its_stack(a, r))
+    if ((int64_t)r->orig_rax < 0 || a->stopped->number == SYS_restart_syscall || !is_on_its_stack(a, r))
         return 0;
     return place == ATTACH_IN_CALL ||
            (attach_is_rest(a, a->stopped->number, arguments, waits) && !attach_is_in_handler(a, r));
@@ -201,11 +200,20 @@ static int look(struct attach *a, enum attach_place place, int waits)
         return -1;
     s->xstate_size = area.iov_len;
     s->number = call_number(s);
-    if (!is_at(a, place, &s->registers, waits))
+    if (!is_at(a, place, &s->registers, waits) || (!waits && (int64_t)s->registers.rax == -EINTR))
         return -1;
     if (waits)
-        attach_mend_call(a, a->thread, &s->registers);
+        attach_mend_call(&s->registers);
     return 0;
+}
+
+/* At the begin of a system call: whether it makes a child, whose end would be kept for the traced thread. */
+static int makes_child(const struct attach *a)
+{
+    struct user_regs_struct r;
+
+    return ptrace(PTRACE_GETREGS, a->thread, NULL, &r) || r.orig_rax == SYS_clone || r.orig_rax == SYS_clone3 ||
+           r.orig_rax == SYS_fork || r.orig_rax == SYS_vfork;
 }
 
 /* Follows the thread from call to call, to the end of a suitable one, or into a long one. */
@@ -223,6 +231,10 @@ static int follow(struct attach *a, enum attach_place place)
             return interrupt(a, &a->stopped->since) ? -1 : look(a, place, 1);
         if (leaves && !look(a, place, 0))
             return 0;
+        if (leaves && attach_is_rest(a, a->stopped->number, NULL, 0)) /* only a signal interrupts it */
+            mend(a->thread);
+        if (!leaves && makes_child(a))
+            return -1;
         leaves = !leaves;
     }
 }
@@ -238,6 +250,7 @@ int attach_release(pid_t thread, int signal)
 
         if (status == -1)
             return -1;
+        mend(thread);
         signal = attach_signal(status);
     }
     return 0;
@@ -248,101 +261,54 @@ static void release_stray(struct attach *a)
 {
     int status = a->stray ? attach_wait(a->stray, 0, NULL) : -1;
 
-    if (status != -1 && !attach_release(a->stray, attach_signal(status)))
+    if (status == -1)
+        return;
+    mend(a->stray);
+    if (!attach_release(a->stray, attach_signal(status)))
         a->stray = 0;
 }
 
 /* The thread stands still at such a place: 0; or goes on: -1. */
 static int stop_thread(struct attach *a, enum attach_place place, pid_t thread)
 {
+    attach_hurry(1);
     if (ptrace(PTRACE_SEIZE, thread, NULL, PTRACE_O_TRACESYSGOOD)) {
-        attach_fail(a, errno == EPERM ? "process %d: ptrace(2) is not allowed (kernel.yama.ptrace_scope, or a debugger): %s"
-                                      : "process %d: ptrace(2): %s", a->pid, strerror(errno));
+        int err = errno;
+
+        attach_hurry(0);
+        if (attach_thread_state(a, thread) != 'X' && attach_thread_state(a, thread) != 'Z')
+            attach_fail(a, err == EPERM ? "process %d: ptrace(2) is not allowed (kernel.yama.ptrace_scope, or a debugger): %s"
+                                       : "process %d: ptrace(2): %s", a->pid, strerror(err));
         return -1;
     }
     a->thread = thread;
-    attach_hurry(1);
     a->stopped->since = attach_clock();
     if (!interrupt(a, &a->stopped->since) && (!look(a, place, 1) || !follow(a, place)))
         return 0;
+    mend(thread);
     a->stray = attach_release(thread, 0) ? thread : 0;
     attach_hurry(0);
     a->thread = 0;
     return -1;
 }
 
-static char state_and_time(const struct attach *a, pid_t thread, unsigned long *time)
+/* Whether its children may end while it is stopped, at the cost of other threads (see choose.c). */
+static int expects_child(const struct attach *a, pid_t thread, int waits)
 {
-    char *text = attach_thread_file(a, thread, "stat"), *end = strrchr(text, ')'), state = 'X';
-    unsigned long user = 0, kernel = 0;
+    const uint64_t number = a->stopped->before.number;
 
-    if (end)
-        sscanf(end + 1, " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &state, &user, &kernel);
-    *time = user + kernel;
-    free(text);
-    return state;
+    return attach_has_children(a, thread) && (!waits || number == SYS_wait4 || number == SYS_waitid);
 }
 
-char attach_thread_state(const struct attach *a, pid_t thread)
+static int try_thread(struct attach *a, enum attach_place place, pid_t thread, int running, int is_only)
 {
-    unsigned long time;
+    int waits = attach_waits(a, thread, &a->stopped->before);
 
-    return state_and_time(a, thread, &time);
-}
-
-/* A thread may have a filter of system calls that the process has not. */
-static int is_filtered(const struct attach *a, pid_t thread)
-{
-    char *text = attach_thread_file(a, thread, "status"), *line = strstr(text, "\nSeccomp:");
-    int filtered = line && strtoul(line + 9, NULL, 10) != 0;
-
-    free(text);
-    return filtered;
-}
-
-struct candidate {
-    pid_t thread;
-    unsigned long time; /* of a processor, that it has used */
-};
-
-static int by_time(const void *a, const void *b)
-{
-    const struct candidate *x = a, *y = b;
-
-    return (x->time > y->time) - (x->time < y->time);
-}
-
-/* Lists the threads that run or wait, to be freed. */
-static struct candidate *candidates(struct attach *a, size_t *n)
-{
-    int fd = openat(a->folder, "task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *folder = fd < 0 ? NULL : fdopendir(fd);
-    struct candidate *list = NULL, next;
-
-    *n = 0;
-    for (struct dirent *entry; folder && (entry = readdir(folder));) {
-        char state;
-
-        next.thread = (pid_t)strtol(entry->d_name, NULL, 10);
-        state = next.thread > 0 ? state_and_time(a, next.thread, &next.time) : 'X';
-        if (state == 'T')
-            attach_fail(a, "process %d is stopped", a->pid);
-        if (state != 'R' && state != 'S')
-            continue;
-        list = must_grow(list, *n + 1, sizeof *list);
-        list[(*n)++] = next;
-    }
-    if (folder)
-        closedir(folder);
-    return list;
-}
-
-static int try_thread(struct attach *a, enum attach_place place, pid_t thread, int running)
-{
-    if ((!attach_waits(a, thread, &a->stopped->before) && !running) || is_filtered(a, thread) ||
+    if ((!waits && !running) || (!is_only && expects_child(a, thread, waits)) || attach_is_filtered(a, thread) ||
         stop_thread(a, place, thread))
         return -1;
-    a->stopped->last = thread;
+    a->stopped->last = (struct attach_waiting){thread, a->stopped->number, a->stopped->registers.rsp,
+                                               a->stopped->registers.rip};
     return 0;
 }
 
@@ -350,17 +316,15 @@ static int try_thread(struct attach *a, enum attach_place place, pid_t thread, i
  * them. */
 static int try_threads(struct attach *a, enum attach_place place, int running)
 {
-    struct candidate *list;
+    struct attach_candidate *list;
     size_t n, tried = 0;
     int err = -1;
 
-    if (a->stopped->last && !try_thread(a, place, a->stopped->last, 0))
+    if (a->stopped->last.thread && !try_thread(a, place, a->stopped->last.thread, 0, 0))
         return 0;
-    list = candidates(a, &n);
-    if (n)
-        qsort(list, n, sizeof *list, by_time);
+    list = attach_candidates(a, &n);
     while (err && tried < n)
-        err = try_thread(a, place, list[tried++].thread, running);
+        err = try_thread(a, place, list[tried++].thread, running, n == 1);
     free(list);
     return err;
 }

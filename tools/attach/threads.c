@@ -86,7 +86,7 @@ static int wait_one(struct attach *a, struct attach_thread *t, uint64_t until)
     t->signal = attach_signal(status);
     if (ptrace(PTRACE_GETREGS, t->thread, NULL, &t->registers))
         t->thread = 0;
-    else if (!t->signal && attach_mend_call(a, t->thread, &t->registers))
+    else if (attach_mend_call(&t->registers))
         ptrace(PTRACE_SETREGS, t->thread, NULL, &t->registers);
     return 0;
 }

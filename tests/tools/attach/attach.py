@@ -68,6 +68,11 @@ def calls():
             equal((code, out.split()[:1]), (0, [str(pid)]), f"call {i} within one wait: {out}{err}")
     sleeps.kill()
     finish_program(p, "calls within one wait")
+    p = subprocess.Popen([HARD, "ring"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    if p.stdout.readline() == "ready\n":
+        code, out, err = call(p.pid, 20)
+        equal((code, out.split()[:1]), (0, [str(p.pid)]), f"io_uring: {out}{err}")
+        finish_program(p, "io_uring")
     p = start(WAITS, "select")  # for ever: it is still there
     code, out, err = call(p.pid, 20)
     equal((code, out.split()[:1]), (0, [str(p.pid)]), f"select: calls{err}")
@@ -93,6 +98,19 @@ def killed():
                 break
         check(20 < died < 500, f"{way}: the tool was killed at {died} calls")
         finish_program(p, f"{way}: behind tools that were killed")
+    # Where nobody says which call is restarted, its thread is left alone, but by who has stopped it before.
+    hidden = dict(os.environ, LD_PRELOAD=KILLED, NO_WCHAN="1")
+    for _ in range(5):
+        p = start(HARD, "long")
+        out = subprocess.run([GETPID, str(p.pid), "1"], env=hidden, stdout=subprocess.PIPE, text=True, timeout=60).stdout
+        if "too busy" not in out:
+            break
+        p.kill()
+    equal(out.split()[:1], [str(p.pid)], "a call that the kernel does not name")
+    for n in range(1, 40):
+        tool = subprocess.run([GETPID, str(p.pid), "1"], env=dict(hidden, KILLED_AT=str(n)), timeout=60)
+        equal(tool.returncode, -signal.SIGKILL, f"the tool, killed at call {n}")
+    finish_program(p, "killed in a call that the kernel does not name")
 
 
 def refused():
@@ -135,6 +153,10 @@ def states():
     code, out, err = call(p.pid, 20)
     equal((code, out.split()[:1]), (0, [str(p.pid)]), f"five hundred threads: {out}{err}")
     finish_program(p, "five hundred threads")
+    p = start(HARD, "busy")
+    code, out, err = run(GETPID, p.pid, 5, "thread")
+    check(code == 0 and int(out.split()[0]) != p.pid, f"the thread that works was stopped: {out}{err}")
+    finish_program(p, "a thread that works, and one that waits")
     p = start(HARD, "filter")
     code, out, _ = run(GETPID, p.pid, 1)
     check(code == 1 and "seccomp" in out, f"a filter: {out}")
@@ -169,7 +191,9 @@ def changes():
     p = start(HARD, "exec")
     deadline, reached = time.monotonic() + 30, 0
     while time.monotonic() < deadline and not select.select([p.stdout], [], [], 0)[0]:
-        reached += run(GETPID, p.pid, 1)[0] == 0
+        code, out, _ = run(GETPID, p.pid, 1)
+        reached += code == 0
+        check("another build" not in out and "no room" not in out, f"a program that executes another one: {out}")
     check(reached, "it was reached between")
     equal([p.stdout.readline() for _ in range(2)], ["executed\n", "ready\n"], "executed thirty times")
     finish_program(p, "executed")

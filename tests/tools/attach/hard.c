@@ -6,11 +6,13 @@
  *     malloc    its only thread waits in a signal's handler that has interrupted malloc, whose lock it holds; then not
  *     vfork     waits for a child that has its memory, for a second
  *     threads   five hundred threads wait
+ *     busy      its first thread works, and waits between; another one only waits
  *     filter    has a filter of system calls that allows all
  *     filtered  the only thread that waits has a filter by which mmap(2) ends the process
  *     coroutine its only thread waits on a small stack of its own, with data of somebody else's below it
  *     shallow   the only thread that waits has little left of its stack
  *     long      waits for a minute in one call of poll(2)
+ *     ring      waits for input in one io_uring_enter(2); says "none" where there is no io_uring
  *     masked    all signals are blocked, and there is a stack for handlers
  *     forks     another thread makes children all the time
  *     dlopens   another thread opens and closes libm all the time
@@ -20,6 +22,7 @@
 #include <dlfcn.h>
 #include <linux/filter.h>
 #include <linux/futex.h>
+#include <linux/io_uring.h>
 #include <linux/seccomp.h>
 #include <poll.h>
 #include <pthread.h>
@@ -28,10 +31,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <ucontext.h>
 #include <unistd.h>
 
@@ -125,6 +130,27 @@ static void by_threads(void)
     for (int i = 0; i < 500; i++)
         start(sleeps);
     wait_for_input();
+}
+
+long thread(void)
+{
+    return syscall(SYS_gettid);
+}
+
+static void by_busy(void)
+{
+    struct pollfd input = {STDIN_FILENO, POLLIN, 0};
+    clock_t until = clock() + CLOCKS_PER_SEC / 10;
+
+    start(sleeps);
+    while (clock() < until)
+        ;
+    puts("ready");
+    fflush(stdout);
+    while (poll(&input, 1, 1) == 0)
+        ;
+    puts("whole");
+    fflush(stdout);
 }
 
 static void by_filter(void)
@@ -248,6 +274,32 @@ static void by_long(void)
     fflush(stdout);
 }
 
+/* A request to wait for input; then nothing but the wait for its end. */
+static void by_ring(void)
+{
+    struct io_uring_params p = {0};
+    struct io_uring_sqe *request;
+    unsigned *tail;
+    char *queue;
+    int ring = (int)syscall(SYS_io_uring_setup, 1, &p);
+
+    puts(ring < 0 ? "none" : "ready");
+    fflush(stdout);
+    if (ring < 0)
+        return;
+    queue = mmap(NULL, p.sq_off.array + p.sq_entries * sizeof *tail, PROT_READ | PROT_WRITE, MAP_SHARED, ring, IORING_OFF_SQ_RING);
+    request = mmap(NULL, p.sq_entries * sizeof *request, PROT_READ | PROT_WRITE, MAP_SHARED, ring, IORING_OFF_SQES);
+    if (queue == MAP_FAILED || request == MAP_FAILED)
+        exit(2);
+    *request = (struct io_uring_sqe){.opcode = IORING_OP_POLL_ADD, .fd = STDIN_FILENO, .poll_events = POLLIN};
+    tail = (unsigned *)(queue + p.sq_off.tail);
+    __atomic_store_n(tail, *tail + 1, __ATOMIC_RELEASE);
+    if (syscall(SYS_io_uring_enter, ring, 1, 0, 0, NULL, 0) != 1)
+        exit(2);
+    puts(syscall(SYS_io_uring_enter, ring, 0, 1, IORING_ENTER_GETEVENTS, NULL, 0) == 0 ? "whole" : "interrupted");
+    fflush(stdout);
+}
+
 static void by_masked(void)
 {
     stack_t handlers = {.ss_sp = stacks, .ss_size = sizeof stacks};
@@ -340,8 +392,8 @@ static void by_exit(void)
 static const struct {
     const char *name;
     void (*run)(void);
-} ways[] = {{"malloc", by_malloc}, {"vfork", by_vfork}, {"threads", by_threads}, {"filter", by_filter},
-            {"filtered", by_filtered}, {"coroutine", by_coroutine}, {"shallow", by_shallow}, {"masked", by_masked},
+} ways[] = {{"malloc", by_malloc}, {"vfork", by_vfork}, {"threads", by_threads}, {"busy", by_busy}, {"filter", by_filter},
+            {"filtered", by_filtered}, {"coroutine", by_coroutine}, {"shallow", by_shallow}, {"ring", by_ring}, {"masked", by_masked},
             {"long", by_long}, {"forks", by_forks}, {"dlopens", by_dlopens},
             {"exec", by_exec}, {"exit", by_exit}};
 

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * Preloaded: the process is killed at its KILLED_AT-th call of those with which it changes another one.
+ * Preloaded: the process is killed at its KILLED_AT-th call of those with which it changes another one.  With NO_WCHAN it
+ * cannot learn in which function of the kernel a thread waits.
  */
 #include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/types.h>
 #include <unistd.h>
 
@@ -48,4 +52,17 @@ ssize_t pwrite(int fd, const void *from, size_t size, off_t at)
         real = (ssize_t(*)(int, const void *, size_t, off_t))dlsym(RTLD_NEXT, "pwrite");
     count();
     return real(fd, from, size, at);
+}
+
+int openat(int folder, const char *path, int flags, ...)
+{
+    static int (*real)(int, const char *, int, ...);
+
+    if (!real)
+        real = (int (*)(int, const char *, int, ...))dlsym(RTLD_NEXT, "openat");
+    if (getenv("NO_WCHAN") && strstr(path, "wchan")) {
+        errno = ENOENT;
+        return -1;
+    }
+    return real(folder, path, flags);
 }

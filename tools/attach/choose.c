@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * attach/choose.c: which threads may be stopped, and in which order they are tried.
+ *
+ * Those that have done the least come first, since nobody waits for them.
+ *
+ * A program mostly ignores SIGCHLD.  The kernel keeps that signal for a thread that is traced, and it then interrupts
+ * other threads, whose epoll_wait(2) says EINTR.  So beside others a thread that is about to make a child, or waits for
+ * one, is not stopped.
+ */
+#include "tools/attach/attach.h"
+#include "tools/common/tools.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static char state_and_time(const struct attach *a, pid_t thread, unsigned long *time)
+{
+    char *text = attach_thread_file(a, thread, "stat"), *end = strrchr(text, ')'), state = 'X';
+    unsigned long user = 0, kernel = 0;
+
+    if (end)
+        sscanf(end + 1, " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &state, &user, &kernel);
+    *time = user + kernel;
+    free(text);
+    return state;
+}
+
+char attach_thread_state(const struct attach *a, pid_t thread)
+{
+    unsigned long time;
+
+    return state_and_time(a, thread, &time);
+}
+
+int attach_is_filtered(const struct attach *a, pid_t thread)
+{
+    char *text = attach_thread_file(a, thread, "status"), *line = strstr(text, "\nSeccomp:");
+    int filtered = line && strtoul(line + 9, NULL, 10) != 0;
+
+    free(text);
+    return filtered;
+}
+
+int attach_has_children(const struct attach *a, pid_t thread)
+{
+    char *text = attach_thread_file(a, thread, "children");
+    int has = *text != 0;
+
+    free(text);
+    return has;
+}
+
+static int by_time(const void *a, const void *b)
+{
+    const struct attach_candidate *x = a, *y = b;
+
+    return (x->time > y->time) - (x->time < y->time);
+}
+
+struct attach_candidate *attach_candidates(struct attach *a, size_t *n)
+{
+    int fd = openat(a->folder, "task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *folder = fd < 0 ? NULL : fdopendir(fd);
+    struct attach_candidate *list = NULL, next;
+
+    *n = 0;
+    for (struct dirent *entry; folder && (entry = readdir(folder));) {
+        char state;
+
+        next.thread = (pid_t)strtol(entry->d_name, NULL, 10);
+        state = next.thread > 0 ? state_and_time(a, next.thread, &next.time) : 'X';
+        if (state == 'T')
+            attach_fail(a, "process %d is stopped", a->pid);
+        if (state != 'R' && state != 'S')
+            continue;
+        list = must_grow(list, *n + 1, sizeof *list);
+        list[(*n)++] = next;
+    }
+    if (folder)
+        closedir(folder);
+    if (*n)
+        qsort(list, *n, sizeof *list, by_time);
+    return list;
+}
