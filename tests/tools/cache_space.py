@@ -250,6 +250,32 @@ def bound_after_analyze(world):
     equal(world.state(Path(out.strip()))[0], "good", err)
 
 
+def bound_after_upgrade(world):
+    """After an upgrade of mvld the bound takes the analyses that all programs are renewed with before what nobody needs."""
+    passes, other = world.folder / "passes", world.folder / "other.so"
+    passes.mkdir()
+    copy = Path(shutil.copy(direct_calls, passes))
+    world.mvld("analyze", "--program", world.path, said=None)
+    world.build(MVLD_PASS_PATH=str(passes))  # with relatime its reading counts as use, and no other one of this day
+    needed = [world.analysis(world.path), world.analysis(world.lib)]
+    for path in {Path(path) for path in world.items("analysis")} - {*needed}:
+        path.unlink()  # the host loader's is in no snapshot
+    time.sleep(1.1)
+    world.compile("int other;\n", other)
+    world.mvld("analyze", other)
+    time.sleep(1.1)
+    image = world.build(MVLD_PASS_PATH=str(passes))
+    built = bytearray(copy.read_bytes())
+    built[built.index(b"\x14\0\0\0\3\0\0\0GNU\0") + 12] ^= 1
+    copy.unlink()
+    copy.write_bytes(built)
+    listed = json.loads(world.mvld("cache", "list", "--json", MVLD_PASS_PATH=str(passes)))
+    equal([item["state"] for item in listed if item["path"] == str(image)], ["other mvld"], "the fixture")
+    size = sum(item["size"] for item in listed if item["path"].startswith(str(world.cache)))
+    world.mvld("cache", "prune", "--size", size - 1, said=None, MVLD_PASS_PATH=str(passes))
+    equal((world.analysis(other), [path for path in needed if not path.exists()]), (None, []), "what goes")
+
+
 with tempfile.TemporaryDirectory() as scratch:
     globals()[sys.argv[4]](World(Path(scratch)))
 finish()

@@ -35,7 +35,7 @@ void cache_items_free(struct cache_items *);
  * somebody else can change its path, `subcommand' reports this, if it is not NULL. */
 void cache_folders(const char *subcommand, int users, char *to[CACHE_KINDS]);
 
-/* ---- uses.c: analyses that snapshots which starts take were made with, and when these were used --------- */
+/* ---- uses.c: analyses that snapshots of the present files were made with, and when these were used ------ */
 
 struct cache_uses {
     struct cache_use {

@@ -29,7 +29,7 @@ void cache_uses_add(struct cache_uses *uses, const struct cache_items *items)
         if (items->at[i].kind != CACHE_SNAPSHOT)
             continue;
         cached_open(&c, items->at[i].path, 0);
-        if (c.state <= CACHE_STALE) {
+        if (c.state <= CACHE_STALE || c.state == CACHE_OF_OTHER_MVLD) { /* which may be in use, or be renewed */
             add(uses, &c.file.view, items->at[i].used);
             add(uses, &c.later.view, items->at[i].used);
         }
