@@ -22,6 +22,7 @@ class Case:
     make: str = ""        # a shell script, run in $MADE
     under: tuple = ()     # programs that must have been started with mvld; () means `needs`
     elsewhere: tuple = ()  # of these, those where the configuration cannot be read: another root
+    filtered: tuple = ()  # of these, those under a filter: `mvld run` starts them as with --direct, and says so
     other_user: bool = False  # its programs run as somebody else, whose snapshots are not watched
     normalise: tuple = ()  # (regular expression, replacement) pairs for the output
     cheap: bool = False   # part of `./dev test`: its packages are installed for other tests, too

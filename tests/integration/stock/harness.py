@@ -378,6 +378,9 @@ class Harness:
         else:
             got, status = self.plain.run(case, self.binds)
         started = list(self.witness.started) if self.witness else []
+        for name in case.filtered if self.by_run else ():
+            got, said = re.subn(rf"^mvld run: \S+/{name}: started as with --direct: .*\n", "", got, flags=re.M)
+            started += [name] * said
         opened = list(self.witness.opened) if self.witness else []
         result = Result("equal", "", output.count("\n"), status, plain_status, started,
                         [program for _, program in opened])

@@ -28,7 +28,7 @@ gcc -o f f.c -lseccomp || exit 1
 CASES = [
     Case("seccomp", "a filter that refuses all but 56 system calls, and one that kills, over stock programs",
          ("libseccomp-dev", "gcc", "python3"), ("gcc", "python3", "/usr/include/seccomp.h"), ("filtered 499500", "status 159"),
-         under=("f", "ls", "sh", "python3", "sort"), script=SECCOMP + r"""
+         under=("f", "ls", "sh", "python3", "sort"), filtered=("sort",), script=SECCOMP + r"""
 ./f errno /bin/ls f.c; ./f errno /bin/sh -c 'seq 3 | sort -r; echo x > g; cat g'; ./f errno /usr/bin/python3 -c 'print("filtered", sum(range(1000)))'
 ./f errno /bin/mkdir d; echo "status $?"; ./f kill /bin/ls f.c; echo "status $?"; ./f kill /bin/sh -c 'cat f.c | wc -l'
 ./f kill /bin/mkdir d; echo "status $?"; ./f kill /usr/bin/sort -r f.c | sha256sum
@@ -58,7 +58,7 @@ setpriv --ambient-caps +net_raw --inh-caps +net_raw --reuid 65534 --clear-groups
 """),
     Case("sudo", "sudo as root and to another user, -l, environment, a wrong policy file",
          ("sudo",), ("sudo", "visudo"), ("uid=65534(nobody)", "FOO=bar"), root=True, under=("sudo", "id", "env"), normalise=((r"sudo: unable to resolve host .*\n", ""), (r"on \S+:$", "on HOST:")), script=r"""
-printf 'Defaults !use_pty, env_keep += FOO\nroot ALL=(ALL:ALL) NOPASSWD: ALL\nnobody ALL=(root) NOPASSWD: /usr/bin/id\n' > /etc/sudoers; rm -rf /etc/sudoers.d; chmod 440 /etc/sudoers
+printf 'Defaults !use_pty, env_keep += FOO\nroot ALL=(ALL:ALL) NOPASSWD: ALL\nnobody ALL=(root) NOPASSWD: %s\n' "$(command -v id)" > /etc/sudoers; rm -rf /etc/sudoers.d; chmod 440 /etc/sudoers
 visudo -c; sudo -n id; sudo -n -u nobody id; FOO=bar X=y sudo -n env | grep 'FOO\|^X\|SUDO_USER' | sort; sudo -n -u nobody sudo -n id -u; sudo -n -u nobody sudo -n ls; echo "status $?"
 sudo -n -l -U nobody | tail -1; sudo -n -u nosuchuser id; echo "status $?"; sudo -n sh -c 'exit 7'; echo "status $?"; sudo -n -i -u nobody id 2>&1 | tail -1; echo 'broken line' >> /etc/sudoers; sudo -n id; echo "status $?"
 """),
