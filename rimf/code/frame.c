@@ -129,11 +129,11 @@ int code_unwind_at(const struct code_frame *frame, uint32_t offset, struct code_
     struct unwinding u = {.n_remembered = 0};
     int error = 0;
 
-    while (!error && initial.at < initial.end)
+    while (!error && !initial.bad && initial.at < initial.end)
         error = step(&u, &initial);
     u.initial = u.now;
     *out = u.now;
-    while (!error && r.at < r.end && u.at <= offset) {
+    while (!error && !r.bad && r.at < r.end && u.at <= offset) {
         *out = u.now;
         error = step(&u, &r);
     }

@@ -73,6 +73,17 @@ static void put_number(struct making *m, uint32_t value)
     put_frame(m, (uint8_t)value);
 }
 
+static void put_distance(struct making *m, uint32_t distance)
+{
+    if (distance && distance <= 0x3f)
+        put_frame(m, (uint8_t)(0x40 | distance)); /* advance_loc */
+    if (distance <= 0x3f)
+        return;
+    put_frame(m, 0x04); /* advance_loc4 */
+    for (unsigned bit = 0; bit < 32; bit += 8)
+        put_frame(m, (uint8_t)(distance >> bit));
+}
+
 static int same_unwind(const struct code_unwind *a, const struct code_unwind *b)
 {
     return a->base == b->base && a->offset == b->offset && !memcmp(a->saved, b->saved, sizeof a->saved);
@@ -83,10 +94,8 @@ static void describe(struct making *m, const struct code_unwind *now)
 {
     if (same_unwind(&m->unwind, now))
         return;
-    for (size_t step; m->described < m->n; m->described += step) {
-        step = m->n - m->described < 0x3f ? m->n - m->described : 0x3f;
-        put_frame(m, (uint8_t)(0x40 | step)); /* advance_loc */
-    }
+    put_distance(m, (uint32_t)(m->n - m->described));
+    m->described = m->n;
     if (m->unwind.base != now->base || m->unwind.offset != now->offset) {
         put_frame(m, 0x0c); /* def_cfa */
         put_number(m, now->base);

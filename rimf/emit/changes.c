@@ -161,10 +161,11 @@ static void name_refused(void *changes, uintptr_t at)
     struct changes *c = changes;
     const struct mvld_object *object = rimf_object_find(c->image, at);
 
-    if (!c->at)
-        rimf_fail(c->image, EBUSY, "%s: the bytes at %lx cannot be changed now", object ? object->name : "nowhere",
-                  (unsigned long)(at - (object ? object->bias : 0)));
+    if (c->at)
+        return;
     c->at = at;
+    rimf_fail(c->image, EBUSY, "%s: the bytes at %lx cannot be changed now", object ? object->name : "nowhere",
+              (unsigned long)(at - (object ? object->bias : 0)));
 }
 
 int changes_all(struct changes *c)

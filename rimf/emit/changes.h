@@ -35,7 +35,7 @@ struct changes {
     void *words;              /* of the batch */
     int error;
     size_t made, refused;     /* patches, once they are made */
-    uintptr_t at;             /* one that was refused */
+    uintptr_t at;             /* the first that was refused */
 };
 
 /* Adds a change of at most MVLD_PATCH_MAX bytes.  An error is returned when the list is made. */

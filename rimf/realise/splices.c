@@ -3,7 +3,7 @@
  * rimf/realise/splices.c: makes the splices that passes declared (code/splice.c), all of a pass or none.  All other
  * edits are made by then, so a trampoline runs the instruction that is in memory now.
  *
- * The trampolines of all passes are one section of code, as if the first of these passes had added it
+ * The trampolines of all passes are one section of code, as if the pass of the last declared one had added it
  * (realise/added.c).
  */
 #include "rimf/realise/realise.h"
@@ -43,7 +43,7 @@ int rimf_splices_wait(const struct mvld_image *image)
     return next_of(image, image->splices) != NULL;
 }
 
-/* The splice's pass fails. */
+/* The splice's pass fails, and no other. */
 static int refuse(const struct mvld_image *image, const struct code_splice *splice, const struct mvld_context **ctx,
                   int error, const char *why)
 {
@@ -55,10 +55,15 @@ static int refuse(const struct mvld_image *image, const struct code_splice *spli
 
 static int read_all(struct mvld_image *image, const struct mvld_context **ctx, size_t *n)
 {
+    uint8_t frame[MVLD_FRAME_MAX];
+    size_t frame_size;
+
     *n = 0;
     for (EACH(splice, image)) {
         const char *why = splice->is_made ? NULL : code_place_read_again(image, splice);
 
+        if (!why)
+            code_trampoline(image, splice, splice->place, NULL, frame, &frame_size, &why);
         if (why)
             return refuse(image, splice, ctx, EBUSY, why);
         ++*n;
