@@ -8,8 +8,12 @@
 
 #include <sys/mman.h> /* numbers only */
 
-static const char *const kinds[] = {"?", "code", "rodata", "data", "relro"};
-static const char *const pages[] = {"", ", small pages", ", transparent huge pages"};
+static const char *const kinds[] = {
+    [MVLD_SECTION_CODE] = "code",
+    [MVLD_SECTION_DATA] = "data",
+    [MVLD_SECTION_RODATA] = "rodata",
+    [MVLD_SECTION_RELRO] = "relro",
+};
 
 static void print_build_id(const struct rimf_log *log, const struct mvld_object *object)
 {
@@ -39,12 +43,11 @@ static void print_object(const struct rimf_log *log, const struct rimf_object *o
     for (size_t i = 0; i < object->n_sections; i++) {
         const struct mvld_section *section = &object->sections[i];
 
-        rimf_log(log, MVLD_LOG_IMAGE, "    %016lx-%016lx %c%c%c %s%s",
+        rimf_log(log, MVLD_LOG_IMAGE, "    %016lx-%016lx %c%c%c %s",
                  (unsigned long)section->address,
                  (unsigned long)(section->address + section->size),
                  section->prot & PROT_READ ? 'r' : '-', section->prot & PROT_WRITE ? 'w' : '-',
-                 section->prot & PROT_EXEC ? 'x' : '-', kinds[section->kind],
-                 pages[section->pages]);
+                 section->prot & PROT_EXEC ? 'x' : '-', kinds[section->kind]);
     }
 }
 
