@@ -26,8 +26,8 @@
  *
  *     map       file_place (and file_object, to look at the file)
  *     relocate  symbol_bind, symbol_hide, symbol_add, section_add
- *     run       section_add, section_remove, code_add, section_set_pages, section_protect, domain_add, domain_move,
- *               calls_retarget, reference_retarget, code_splice, code_remove, fragment_move
+ *     run       section_add, section_remove, code_add, section_protect, domain_add, domain_move, calls_retarget,
+ *               reference_retarget, code_splice, code_remove, fragment_move
  *
  *   A query returns what earlier passes want (`target`), and also what memory contains (`found`).  A later pass
  *   may want something else.  Memory is changed once, after the last pass.  There are two exceptions: the edits of
@@ -74,7 +74,7 @@
 #include <mvld/pass/patches.h>
 #include <mvld/pass/references.h>
 
-#define MVLD_PASS_ABI 5u
+#define MVLD_PASS_ABI 6u
 
 struct mvld_image;  /* opaque: the description of all objects */
 struct mvld_api;    /* below */
@@ -236,10 +236,6 @@ struct mvld_api {
      * no such index or address.  A pointer is valid as long as the object. */
     const struct mvld_section *(*section_at)(const struct mvld_image *, const struct mvld_object *,
                                              size_t index);
-    /* Asks the kernel for pages of this kind, at once.  The program's results do not change.  In the stage run
-     * (-EPERM).  -EINVAL: no section, or AS_MAPPED; -ENOTSUP: a snapshot is being made; or the kernel's error. */
-    int (*section_set_pages)(struct mvld_image *, const struct mvld_section *, enum mvld_section_pages);
-
     /* Gives the pages of a data section a protection (PROT_READ, PROT_WRITE, or 0: no access) and a protection key
      * (key_add; negative: none).  Declared: made after all else that passes want.  mvld does not read a protected
      * segment any more.  Code of the pass that calls go through opens it again, for a thread (wrpkru) or for all
@@ -247,8 +243,9 @@ struct mvld_api {
      * creates it; signal handlers start without access.
      *
      * In the stage run.  Returns 0, or an error with a sentence: -EPERM: another stage; -EINVAL; -EEXIST: a pass
-     * protects it already; -ENOTSUP: a snapshot is being made, the section shares its first page, the object must not be changed, or the host loader
-     * binds slots in it at their first use, or reads the dynamic section in it; -ENOMEM. */
+     * protects it already; -ENOTSUP: a snapshot is being made, the section shares its first page, the object must
+     * not be changed, or the host loader binds slots in it at their first use, or reads the dynamic section in it;
+     * -ENOMEM. */
     int (*section_protect)(const struct mvld_context *, const struct mvld_section *, uint32_t prot, int key);
     /* Allocates a protection key, from 1 on, by which this thread has no access.  In the stage run.  Negative errno
      * with a sentence: CPU or kernel have no keys, or no more. */
@@ -428,7 +425,6 @@ struct mvld_api {
     int (*patch_add)(struct mvld_batch *, uintptr_t address, const void *expect,
                      const void *replace, size_t length);
     int (*patch_commit)(struct mvld_batch *, struct mvld_patch_report *);
-    size_t (*patch_count)(const struct mvld_batch *);
     const struct mvld_patch *(*patch_at)(const struct mvld_batch *, size_t index);
     void (*patch_end)(struct mvld_batch *);
 

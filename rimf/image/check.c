@@ -79,8 +79,7 @@ static int check_sections(struct mvld_image *image, const struct rimf_object *ob
     for (size_t i = 0; i < object->n_sections; i++) {
         const struct mvld_section *section = &object->sections[i];
 
-        if (section->kind < MVLD_SECTION_CODE || section->kind > MVLD_SECTION_RELRO ||
-            (unsigned)section->pages > MVLD_SECTION_PAGES_THP)
+        if (section->kind < MVLD_SECTION_CODE || section->kind > MVLD_SECTION_RELRO)
             return BROKEN(image, "section %zu of %s is of no kind", i, public->name);
         if (section->address < last || !section->size ||
             !elf_holds(&object->view, section->address, section->size, section->prot))

@@ -187,34 +187,6 @@ const struct mvld_section *rimf_section_find(const struct mvld_image *image, uin
     return NULL;
 }
 
-int rimf_section_set_pages(struct mvld_image *image, const struct mvld_section *of, enum mvld_section_pages pages)
-{
-    struct mvld_section *section;
-    uintptr_t start, end;
-    long error = rimf_only_in(image, RIMF_STAGE_RUN, "section_set_pages");
-
-    if (error)
-        return (int)error;
-    if (!of)
-        return rimf_fail(image, EINVAL, "no section is to have other pages");
-    section = (struct mvld_section *)rimf_section_find(image, of->address);
-    start = rimf_page_down(of->address);
-    end = rimf_page_up(of->address + of->size);
-    if (section != of || (pages != MVLD_SECTION_PAGES_SMALL && pages != MVLD_SECTION_PAGES_THP))
-        return rimf_fail(image, EINVAL, "the section at %lx: it is none, or its pages are of an unknown kind",
-                         (unsigned long)of->address);
-    if (image->watch)
-        return rimf_fail(image, ENOTSUP, "the section at %lx: no snapshot holds what pages it has",
-                         (unsigned long)of->address);
-    error = SYS3(image->sys, SYS_madvise, start, end - start,
-                 pages == MVLD_SECTION_PAGES_THP ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
-    if (error)
-        return rimf_fail(image, (int)-error, "the section at %lx: the kernel gives it no such pages",
-                         (unsigned long)of->address);
-    section->pages = pages;
-    return 0;
-}
-
 /* ---- protecting ------------------------------------------------------------------------ */
 
 static int refuse(const struct mvld_context *ctx, const struct mvld_section *of, int error, const char *why)

@@ -88,7 +88,6 @@ const char *rimf_slot_name(struct mvld_image *, const struct mvld_object *, uint
 
 const struct mvld_section *rimf_section_at(const struct mvld_image *, const struct mvld_object *, size_t index);
 const struct mvld_section *rimf_section_find(const struct mvld_image *, uintptr_t address);
-int rimf_section_set_pages(struct mvld_image *, const struct mvld_section *, enum mvld_section_pages);
 
 int rimf_section_protect(const struct mvld_context *, const struct mvld_section *, uint32_t prot, int key);
 long rimf_key_add(const struct mvld_context *);
@@ -210,8 +209,7 @@ int rimf_fail(struct mvld_image *, int err, const char *format, ...)
     .object_count = rimf_object_count, .object_at = rimf_object_at, \
     .object_find = rimf_object_find, .object_holds = rimf_object_holds, \
     .note_each = rimf_note_each, .plt_target = rimf_plt_target, \
-    .patch_add = rimf_patch_add, \
-    .patch_commit = rimf_patch_commit, .patch_count = rimf_patch_count, \
+    .patch_add = rimf_patch_add, .patch_commit = rimf_patch_commit, \
     .patch_at = rimf_patch_at, .patch_end = rimf_patch_end, \
     .patch_often = rimf_patch_often, .patch_add_words = rimf_patch_add_words, \
     .original_of = rimf_original_of, \

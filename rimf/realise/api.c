@@ -57,7 +57,6 @@ static const struct mvld_api api = {
     .domain_of = rimf_domain_of,
     .domain_move = rimf_domain_move,
     .section_at = rimf_section_at,
-    .section_set_pages = rimf_section_set_pages,
     .section_protect = rimf_section_protect,
     .key_add = rimf_key_add,
     .section_add = rimf_section_add,

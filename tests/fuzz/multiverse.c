@@ -280,7 +280,6 @@ static int commit(struct mvld_batch *b, struct mvld_patch_report *report)
     return 0;
 }
 
-static size_t count(const struct mvld_batch *b) { return b->n; }
 static const struct mvld_patch *nth(const struct mvld_batch *b, size_t i) { return &b->patches[i]; }
 static void end(struct mvld_batch *b) { free(b); }
 
@@ -369,10 +368,9 @@ static void often(struct mvld_image *image)
 static const struct mvld_api api = {
     .object_find = find, .object_holds = holds, .note_each = note_each,
     .plt_target = plt_target, .patch_begin = begin, .patch_add = add, .patch_commit = commit,
-    .patch_count = count, .patch_at = nth, .patch_end = end, .alloc = allocate,
-    .release = release, .fail = fail, .last_error = last_error, .log = no_log,
-    .log_enabled = no_category, .patch_add_words = add_words, .patch_often = often,
-    .original_of = original_of, .moved_find = nothing_moved,
+    .patch_at = nth, .patch_end = end, .alloc = allocate, .release = release, .fail = fail,
+    .last_error = last_error, .log = no_log, .log_enabled = no_category, .patch_add_words = add_words,
+    .patch_often = often, .original_of = original_of, .moved_find = nothing_moved,
 };
 
 /* ---- one input ------------------------------------------------------------------ */

@@ -58,21 +58,14 @@ enum mvld_section_kind {
     MVLD_SECTION_RELRO /* data that is read-only after relocation */
 };
 
-enum mvld_section_pages {
-    MVLD_SECTION_PAGES_AS_MAPPED,
-    MVLD_SECTION_PAGES_SMALL,
-    MVLD_SECTION_PAGES_THP /* transparent huge pages, if the kernel has them */
-};
-
 /* A part of an object of one kind, or memory that a pass added.  A mapped object has no section headers, so its
  * sections are its segments, with PT_GNU_RELRO as a section of its own. */
 struct mvld_section {
     enum mvld_section_kind kind;
-    enum mvld_section_pages pages; /* the wanted pages */
-    uintptr_t linked;              /* address as linked; 0 for an added section */
-    uintptr_t address;             /* present address */
-    size_t size;                   /* bytes */
-    uint32_t prot;                 /* PROT_*, after relocation */
+    uintptr_t linked;  /* address as linked; 0 for an added section */
+    uintptr_t address; /* present address */
+    size_t size;       /* bytes */
+    uint32_t prot;     /* PROT_*, after relocation */
 };
 #define MVLD_SECTION_MAX (64ul << 20) /* bytes of an added section */
 #define MVLD_FILE_MAX (16ul << 20)    /* bytes of a file that a pass reads (file_read) */

@@ -11,7 +11,8 @@
 /* Patches.  [any thread], serialised by one process-wide lock.  patch_begin returns NULL if out of memory,
  * or in the stages map and relocate.  patch_add returns 0, -EINVAL, or -ENOMEM.  patch_commit applies the
  * patches that verify, and sets the `result` of the others; it returns 0, or negative errno if nothing was
- * changed.  The batch is readable until patch_end.  A commit restores protections; no page is ever writable
+ * changed.  The batch is readable until patch_end; patch_at returns
+ * NULL behind the last patch.  A commit restores protections; no page is ever writable
  * and executable.  Patches stay if their pass fails later.  A later pass does not move an object whose code is
  * patched inside run.  Moved code must be patched where it runs, and also where it was mapped if the original
  * runs, too, in the same batch (moved_find); otherwise it is refused.
@@ -43,10 +44,10 @@ struct mvld_word {
 };
 
 /* patch_add_words adds n patches at base + offset, by ascending address.  A patch whose words of `expect` and
- * `replace` are equal is left out.  The arrays are not copied: they must not change until patch_end.  patch_count and
- * patch_at list these patches, in the same order after those of patch_add and with two joined words as one,
- * only after a commit that refused some, or failed.  Moved code is not considered: call moved_find.  [any
- * thread]  Returns 0, -EINVAL, -ENOMEM. */
+ * `replace` are equal is left out.  The arrays are not copied: they must not change until patch_end.  patch_at lists
+ * these patches, in the same order after those of patch_add and with two joined words as one, only after a commit
+ * that refused some, or failed.  Moved code is not considered: call moved_find.  [any thread]  Returns 0, -EINVAL,
+ * -ENOMEM. */
 
 /* depends is for passes with MVLD_PASS_FREEZES that apply patches; edits record their dependencies themselves.  Says
  * that the pass's changes of `object` are right if the same files are mapped at the same distances, and the
