@@ -25,7 +25,8 @@ void say_line(struct loader *l, const char *line, size_t n)
 
     if (rimf_log_enabled(&l->log, MVLD_LOG_WARNING))
         return; /* it is in the log of MVLD_DEBUG */
-    if (l->started && !l->filtered->starting && (SYS3(l->sys, SYS_fstat, 2, &status, 0) || (status.st_mode & S_IFMT) == S_IFREG))
+    if (l->started && !l->filtered->starting &&
+        (SYS3(l->sys, SYS_fstat, 2, &status, 0) || (status.st_mode & S_IFMT) == S_IFREG))
         return;
     for (size_t i = 0; i < RIMF_COUNT(signals); i++)
         SYS6(l->sys, SYS_rt_sigaction, signals[i], &ignore, before[i], sizeof(uint64_t), 0, 0);

@@ -54,7 +54,8 @@ static int ask(struct loader *l, int fd, const char *name, uint32_t flags, const
     size_t size = (size_t)st->st_size;
     long bytes = size ? sys_mmap(l->sys, 0, size, PROT_READ, MAP_PRIVATE, fd, 0) : 0;
     char *path = mapstage_path(l, fd);
-    struct mvld_file file = {.name = name, .path = path ? path : name, .flags = flags, .bytes = (const void *)bytes, .size = size,
+    struct mvld_file file = {.name = name, .path = path ? path : name, .flags = flags,
+                             .bytes = (const void *)bytes, .size = size,
                              .address = flags && l->block->phdr ? rimf_page_down(l->block->phdr->a_un.a_val) : 0};
     int error;
 

@@ -283,7 +283,8 @@ static void note_wanted(struct mvld_image *image, const struct rimf_object *obje
                         const struct code_instructions *all)
 {
     uintptr_t bias = object->view.bias;
-    size_t call = all->n ? analysis_first_from(s->calls, s->n_calls, sizeof *s->calls, (uint32_t)(all->list[0].address - bias)) : 0;
+    uint32_t first = all->n ? (uint32_t)(all->list[0].address - bias) : 0;
+    size_t call = analysis_first_from(s->calls, s->n_calls, sizeof *s->calls, first);
 
     for (size_t i = 0; i < all->n; i++) {
         struct mvld_instruction *at = &all->list[i];

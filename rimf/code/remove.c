@@ -247,7 +247,8 @@ static void write_traps(uint8_t *to, const struct rimf_removal *r, uintptr_t at,
 static void list_traps(struct changes *list, uintptr_t at, const uint8_t *bytes, size_t size)
 {
     for (size_t i = 0, n; i < size; i += n) {
-        n = size - i <= MVLD_PATCH_MAX ? size - i : size - i < MVLD_PATCH_MAX + 4 ? 12 : MVLD_PATCH_MAX; /* not less than 4 */
+        n = size - i; /* not less than 4 are left */
+        n = n <= MVLD_PATCH_MAX ? n : n < MVLD_PATCH_MAX + 4 ? 12 : MVLD_PATCH_MAX;
         changes_add(list, at + i, (const void *)(at + i), bytes + i, n);
     }
 }

@@ -296,7 +296,8 @@ static void take_back(struct mvld_image *image, struct section_wanted *w)
     struct mvld_segment *segment = segment_of(image, w);
 
     if (set_protection(image, w, w->before, w->key < 0 ? -1 : 0))
-        rimf_log(image->log, MVLD_LOG_WARNING, "mvld: the section at %lx stays protected", (unsigned long)w->section->address);
+        rimf_log(image->log, MVLD_LOG_WARNING, "mvld: the section at %lx stays protected",
+                 (unsigned long)w->section->address);
     w->section->prot = w->before;
     if (segment)
         segment->prot = w->segment_before;

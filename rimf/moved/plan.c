@@ -134,8 +134,9 @@ static int plan(struct wanted *w)
 
     if (!fragment)
         return refuse(w, -ENOMEM, "memory is short");
-    *fragment = (struct moved_fragment){.object = w->object, .mover = moved->mover, .original = w->object->view.bias + w->start,
-                               .at = at, .code = w->code, .size = w->code + 1};
+    *fragment = (struct moved_fragment){.object = w->object, .mover = moved->mover,
+                                        .original = w->object->view.bias + w->start,
+                                        .at = at, .code = w->code, .size = w->code + 1};
     if (w->tables)
         fragment->size = moved_tables_at(fragment) - fragment->at + w->tables;
     if (at < moved->region.code || at - moved->region.code > moved->region.code_size ||
@@ -189,7 +190,8 @@ static int begins_with_trap(const uint8_t *code, size_t size)
            (size >= head + 7 && code[head] == 0xe8 && code[head + 5] == 0x0f && code[head + 6] == 0x0b);
 }
 
-/* Nothing in this process names the functions that a snapshot lacks, and what the analysis lists in them is not there. */
+/* Nothing in this process names the functions that a snapshot lacks, and what the analysis lists in them is not
+ * there. */
 static int lacks_functions(const struct rimf_object *object, const struct analysis *s)
 {
     size_t i = object->number ? 0 : s->n_units;

@@ -47,7 +47,8 @@ static const char *wrong(const struct mvld_new_function *f, size_t n, size_t siz
             return "it overlaps the one before, or does not lie in the code";
         if (!f[*i].name || !*f[*i].name)
             return "it has no name";
-        if (f[*i].frame_size > MVLD_FRAME_MAX || (f[*i].frame_size && !f[*i].frame) || !are_instructions(f[*i].frame, f[*i].frame_size))
+        if (f[*i].frame_size > MVLD_FRAME_MAX || (f[*i].frame_size && !f[*i].frame) ||
+            !are_instructions(f[*i].frame, f[*i].frame_size))
             return "its frame is not understood";
         *bytes += rimf_strlen(f[*i].name) + 1 + f[*i].frame_size;
     }
@@ -127,7 +128,8 @@ void *rimf_code_add(const struct mvld_context *ctx, size_t size, const struct mv
 {
     struct mvld_image *image = rimf_context_image(ctx);
 
-    if (rimf_only_in(image, RIMF_STAGE_RUN, ctx ? ctx->pass : "") || !rimf_section_may_add(ctx, MVLD_SECTION_CODE, size))
+    if (rimf_only_in(image, RIMF_STAGE_RUN, ctx ? ctx->pass : "") ||
+        !rimf_section_may_add(ctx, MVLD_SECTION_CODE, size))
         return NULL;
     /* Code of earlier passes is placed first, because unwinders learn of code in the order of its addresses. */
     if ((image->moved && image->moved->n_planned > image->moved->n) || rimf_splices_wait(image))

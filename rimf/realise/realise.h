@@ -41,9 +41,11 @@ struct rimf_restored rimf_calls_restore(struct mvld_image *);
 int rimf_added_realise(struct mvld_image *, const struct mvld_context *, int failed);
 /* Sections that a pass added can go while nothing leads there. */
 int rimf_section_remove(const struct mvld_context *, const struct mvld_section *);
-void *rimf_code_add(const struct mvld_context *, size_t size, const struct mvld_new_function *, size_t n, uint32_t names);
+void *rimf_code_add(const struct mvld_context *, size_t size, const struct mvld_new_function *, size_t n,
+                    uint32_t names);
 /* The same behind the last pass.  NULL, with a sentence. */
-void *rimf_code_place(const struct mvld_context *, size_t size, const struct mvld_new_function *, size_t n, uint32_t names);
+void *rimf_code_place(const struct mvld_context *, size_t size, const struct mvld_new_function *, size_t n,
+                      uint32_t names);
 
 /* realise/splices.c: makes the splices of passes, except the running one's.  NULL; or *error, with a sentence, and the
  * pass that fails: none is made. */

@@ -167,9 +167,11 @@ static void restore_of(struct mvld_image *image, struct rimf_object *object, str
     if (r.c.ways) {
         restore_calls(&r);
         all->left += r.left + (changes_each(&r.list) ? r.list.n : r.list.refused);
-        all->calls += r.list.made + r.spliced;
+        all->calls += r.list.made;
         if (r.spliced && rimf_splices_emit(image, &error))
             all->left += r.spliced;
+        else
+            all->calls += r.spliced;
     } else {
         all->unknown = &object->public;
         all->why = why ? why : "memory is short";

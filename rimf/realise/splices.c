@@ -138,7 +138,8 @@ static int make_all(struct mvld_image *image, const struct mvld_context **ctx, s
         failed = rimf_added_realise(image, owner, error);
         error = error ? error : failed;
     } else {
-        error = rimf_fail(image, ENOMEM, "%s: no code is spliced in: %s", owner->pass, list ? image->error : "out of memory");
+        error = rimf_fail(image, ENOMEM, "%s: no code is spliced in: %s", owner->pass,
+                          list ? image->error : "out of memory");
     }
     rimf_heap_release(&image->heap, list);
     return error;

@@ -9,6 +9,7 @@
  * loader would refuse still go through the reading of the headers.
  */
 #include "rimf/base/base.h"
+#include "rimf/elf/frame_table.h"
 #include "rimf/image/private.h"
 
 #include <stdlib.h>
@@ -182,7 +183,14 @@ static void ask_code(struct mvld_image *image, const struct mvld_object *object)
         size_t step = (segment->end - segment->start) / 512 + 1;
 
         for (uintptr_t at = segment->end; at > segment->start; at -= 1) {
+            struct elf_frame frame;
+
             rimf_api()->plt_target(image, at - 1);
+            if (!elf_frame_find(object, rimf_api()->object_holds, at - 1, &frame)) {
+                require(at - 1 - frame.start < frame.size);
+                inside(object, (const void *)frame.start, frame.size);
+                inside(object, (const void *)frame.fde, sizeof(uint32_t));
+            }
             if (segment->end - at > 32) { /* closely at the end, widely before */
                 if (at - segment->start <= step)
                     break;
