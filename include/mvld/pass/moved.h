@@ -18,7 +18,7 @@
  *
  * fragment_move: declares that a fragment moves, or several neighbours as one, or, with NULL, all movable
  * code of `object` as one block, `gap` bytes behind the fragment declared before.  All references follow.
- * If some fragments of an object are declared, its other fragments stay.  Made after the pass returned 0,
+ * If some fragments of an object are declared, its other fragments stay.  Made after the last pass,
  * all or none.  Returns negative errno with a sentence in *why, valid until the next call, if the fragment
  * stays; if another pass has moved it, the sentence names that pass. */
 

@@ -23,7 +23,8 @@
 #include "multiverse.h"
 
 #define MV_NOTE_LIBRARY 2u /* n_type; the name is MULTIVERSE_NOTE_NAME */
-#define MV_LINK_ABI 5 /* also in assembly, as text: */
+/* Another one also with another struct mvld_api, by which the library calls mvld; in assembly as text. */
+#define MV_LINK_ABI 6
 #define MV_TEXT_OF(number) #number
 #define MV_TEXT(number) MV_TEXT_OF(number)
 
