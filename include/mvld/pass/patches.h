@@ -11,11 +11,10 @@
 /* Patches.  [any thread], serialised by one process-wide lock.  patch_begin returns NULL if out of memory,
  * or in the stages map and relocate.  patch_add returns 0, -EINVAL, or -ENOMEM.  patch_commit applies the
  * patches that verify, and sets the `result` of the others; it returns 0, or negative errno if nothing was
- * changed.  The batch is readable until patch_end; patch_at returns
- * NULL behind the last patch.  A commit restores protections; no page is ever writable
- * and executable.  Patches stay if their pass fails later.  A later pass does not move an object whose code is
- * patched inside run.  Moved code must be patched where it runs, and also where it was mapped if the original
- * runs, too, in the same batch (moved_find); otherwise it is refused.
+ * changed.  The batch is readable until patch_end; patch_at returns NULL behind the last patch.  A commit restores
+ * protections; no page is ever writable and executable.  Patches stay if their pass fails later.  A later pass does
+ * not move an object whose code is patched inside run.  Moved code must be patched where it runs, and also where it
+ * was mapped if the original runs, too, in the same batch (moved_find); otherwise it is refused.
  *
  * Outside of the pass's functions, no object may be unmapped while a commit changes it: the process
  * would end as if the program had written there.  `removed` is called after dlclose, which is too late.
