@@ -82,7 +82,7 @@ static void note_executable(struct loader *l)
     while (first < e.ph + e.n && first->p_type != PT_LOAD)
         first++;
     if (e.own && first < e.ph + e.n)
-        note(l, e.bias + rimf_page_down(first->p_vaddr), elf_end(e.ph, e.n) - rimf_page_down(first->p_vaddr), &st,
+        note(l, e.bias + rimf_page_down(first->p_vaddr), elf_load_end(e.ph, e.n) - rimf_page_down(first->p_vaddr), &st,
              SYS6(l->sys, SYS_newfstatat, AT_FDCWD, "/proc/self/exe", &st, 0, 0, 0));
 }
 

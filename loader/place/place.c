@@ -73,7 +73,7 @@ static uint64_t alignment(const Elf64_Phdr *ph, size_t n)
 void place_near_low(struct loader *l, int spacious)
 {
     struct executable executable = block_executable(l->block);
-    uintptr_t end = elf_end(executable.ph, executable.n);
+    uintptr_t end = elf_load_end(executable.ph, executable.n);
     uintptr_t heap = (uintptr_t)SYS3(l->sys, SYS_brk, 0, 0, 0), drawn;
     size_t room = spacious ? ROOM + SPACIOUS : ROOM;
 

@@ -53,7 +53,7 @@ uintptr_t loader_exchange(const struct exchange *x, int fd)
     static const char no_room[] = "mvld run: something lies behind the program's interpreter: started without mvld\n",
                       no_memory[] = "mvld run: the loader cannot be mapped\n";
     struct rimf_sys sys = {.call = call_kernel};
-    uintptr_t end = x->base + elf_end(own_phdrs(), own_header.e_phnum);
+    uintptr_t end = x->base + elf_load_end(own_phdrs(), own_header.e_phnum);
     int err = 0;
 
     if (!extend(&sys, x->end, end)) {

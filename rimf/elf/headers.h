@@ -53,7 +53,7 @@ const uint8_t *elf_mapped_build_id(const struct rimf_sys *, const Elf64_Phdr *, 
 /* ---- map.c --------------------------------------------------------------- */
 
 /* Where the last segment ends, as linked; whole pages. */
-uintptr_t elf_end(const Elf64_Phdr *, size_t n);
+uintptr_t elf_load_end(const Elf64_Phdr *, size_t n);
 
 #define POPULATE_MAX (64ul << 10) /* data up to this size is populated when it is mapped */
 

@@ -3,7 +3,7 @@
 
 #include "rimf/base/base.h"
 
-uintptr_t elf_end(const Elf64_Phdr *ph, size_t n)
+uintptr_t elf_load_end(const Elf64_Phdr *ph, size_t n)
 {
     uintptr_t end = 0;
 
