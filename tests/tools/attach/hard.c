@@ -14,12 +14,13 @@
  *     long      waits for a minute in one call of poll(2)
  *     ring      waits for input in one io_uring_enter(2); says "none" where there is no io_uring
  *     masked    all signals are blocked, and there is a stack for handlers
- *     forks     another thread makes children all the time
+ *     forks     another thread makes children all the time; the first one waits in epoll_wait(2)
  *     dlopens   another thread opens and closes libm all the time
  *     exec      another thread executes the program anew, again and again, thirty times
  *     exit      another thread ends it, with status 7, after a time by chance
  */
 #include <dlfcn.h>
+#include <errno.h>
 #include <linux/filter.h>
 #include <linux/futex.h>
 #include <linux/io_uring.h>
@@ -31,6 +32,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -137,14 +139,20 @@ long thread(void)
     return syscall(SYS_gettid);
 }
 
+static void works(clock_t time)
+{
+    clock_t until = clock() + time;
+
+    while (clock() < until)
+        ;
+}
+
 static void by_busy(void)
 {
     struct pollfd input = {STDIN_FILENO, POLLIN, 0};
-    clock_t until = clock() + CLOCKS_PER_SEC / 10;
 
     start(sleeps);
-    while (clock() < until)
-        ;
+    works(CLOCKS_PER_SEC / 10);
     puts("ready");
     fflush(stdout);
     while (poll(&input, 1, 1) == 0)
@@ -313,9 +321,13 @@ static void by_masked(void)
 
 static void *forks(void *nothing)
 {
-    for (;;) {
-        pid_t child = fork();
+    static unsigned n;
 
+    for (;;) {
+        pid_t child;
+
+        usleep(300);
+        child = n++ % 2 ? vfork() : fork();
         if (!child)
             _exit(0);
         waitpid(child, NULL, 0);
@@ -334,10 +346,19 @@ static void *dlopens(void *nothing)
     return nothing;
 }
 
+/* The first thread has done more than the other one, which is therefore tried first. */
 static void by_forks(void)
 {
+    struct epoll_event event = {.events = EPOLLIN};
+    int set = epoll_create1(0);
+
+    epoll_ctl(set, EPOLL_CTL_ADD, STDIN_FILENO, &event);
+    works(CLOCKS_PER_SEC / 2);
     start(forks);
-    wait_for_input();
+    puts("ready");
+    fflush(stdout);
+    puts(epoll_wait(set, &event, 1, -1) == 1 ? "whole" : strerror(errno));
+    fflush(stdout);
 }
 
 static void by_dlopens(void)
