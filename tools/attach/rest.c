@@ -164,19 +164,17 @@ int attach_interrupt(struct attach *a)
 
 /* ---- what the thread has */
 
-/* Whether the thread is on its own stack: the kernel's, which the auxiliary vector's random bytes are above, or one with
- * the thread's control block at its end. */
+/* Whether the thread is on its own stack: of the first thread the kernel's, which the auxiliary vector's random bytes are
+ * above; of others one with the thread's control block at its end.  That of the first thread is in a mapping in which
+ * other memory may lie. */
 static int is_on_its_stack(const struct attach *a, const struct user_regs_struct *r)
 {
-    uint64_t start, end, random;
+    uint64_t start, end, above = a->thread == a->pid ? attach_auxiliary(a, AT_RANDOM) : r->fs_base;
     char *text = NULL;
     int is = !attach_mapping(a, r->rsp, &text, &start, &end);
 
     free(text);
-    if (is && r->fs_base >= r->rsp && r->fs_base < end)
-        return r->rsp - start >= attach_frame_size(a);
-    random = is ? attach_auxiliary(a, AT_RANDOM) : 0;
-    return random >= r->rsp && random < end;
+    return is && above >= r->rsp && above < end && (a->thread == a->pid || r->rsp - start >= attach_frame_size(a));
 }
 
 static int is_at(const struct attach *a, enum attach_place place, const struct user_regs_struct *r, int waits)

@@ -7,9 +7,12 @@
  *     vfork     waits for a child that has its memory, for a second
  *     threads   five hundred threads wait
  *     busy      its first thread works, and waits between; another one only waits
- *     filter    has a filter of system calls that allows all
+ *     filter    has a filter of system calls: kill, errno, trap, log and allow are what it does about mmap(2); few allows
+ *               only what it needs itself; strict is the kernel's own
  *     filtered  the only thread that waits has a filter by which mmap(2) ends the process
+ *     late      the same, but the thread has no filter for the first half of a second
  *     coroutine its only thread waits on a small stack of its own, with data of somebody else's below it
+ *     adjacent  the same, in the mapping of the thread's control block; says "none" if there is no space
  *     shallow   the only thread that waits has little left of its stack
  *     long      waits for a minute in one call of poll(2)
  *     ring      waits for input in one io_uring_enter(2); says "none" where there is no io_uring
@@ -161,13 +164,67 @@ static void by_busy(void)
     fflush(stdout);
 }
 
-static void by_filter(void)
+/* A filter for this thread that allows all calls but one. */
+static void forbid(unsigned call, unsigned action)
 {
-    struct sock_filter allow = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
-    struct sock_fprog program = {1, &allow};
+    struct sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, action),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {4, filter};
 
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
         exit(2);
+}
+
+/* What services allow for themselves: few calls by name. */
+static void allow_few(void)
+{
+    struct sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_poll, 5, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_restart_syscall, 4, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_write, 3, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_fstat, 2, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_exit_group, 1, 0),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {8, filter};
+
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
+        exit(2);
+}
+
+/* Nothing but read, write, exit and sigreturn. */
+static void wait_strictly(void)
+{
+    char byte;
+
+    if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT) || write(STDOUT_FILENO, "ready\n", 6) != 6)
+        exit(2);
+    if (read(STDIN_FILENO, &byte, 1) == 0 && write(STDOUT_FILENO, "whole\n", 6) == 6)
+        syscall(SYS_exit, 0);
+}
+
+static void by_filter(void)
+{
+    static const struct {
+        const char *name;
+        unsigned action;
+    } kinds[] = {{"kill", SECCOMP_RET_KILL_PROCESS}, {"errno", SECCOMP_RET_ERRNO | ENOSYS}, {"trap", SECCOMP_RET_TRAP},
+                 {"log", SECCOMP_RET_LOG}, {"allow", SECCOMP_RET_ALLOW}};
+
+    setvbuf(stdout, NULL, _IONBF, 0); /* a buffer is memory from mmap(2) */
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (!strcmp(arguments[2], kinds[i].name))
+            forbid(SYS_mmap, kinds[i].action);
+    if (!strcmp(arguments[2], "strict"))
+        wait_strictly();
+    if (!strcmp(arguments[2], "few"))
+        allow_few();
     wait_for_input();
 }
 
@@ -175,16 +232,11 @@ static int ended;
 
 static void *waits_filtered(void *nothing)
 {
-    struct sock_filter filter[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mmap, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-    };
-    struct sock_fprog program = {4, filter};
-
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
-        exit(2);
+    if (!strcmp(arguments[1], "late")) {
+        puts("ready");
+        poll(NULL, 0, 500);
+    }
+    forbid(SYS_mmap, SECCOMP_RET_KILL_PROCESS);
     wait_for_input();
     __atomic_store_n(&ended, 1, __ATOMIC_SEQ_CST);
     syscall(SYS_futex, &ended, FUTEX_WAKE, 1, NULL, NULL, 0);
@@ -225,27 +277,54 @@ static __attribute__((noinline)) int wait_deep(const volatile unsigned char *low
 }
 
 static ucontext_t outside_of_it;
+static unsigned char *coroutine_stack;
 
 static void coroutine(void)
 {
-    wait_deep(stacks + STACKS / 2);
+    wait_deep(coroutine_stack);
 }
 
-static void by_coroutine(void)
+/* The upper half of the memory is the stack. */
+static void wait_above(unsigned char *memory)
 {
     ucontext_t context;
 
-    memset(stacks, 0x5a, STACKS / 2);
+    memset(memory, 0x5a, STACKS / 2);
+    coroutine_stack = memory + STACKS / 2;
     getcontext(&context);
-    context.uc_stack.ss_sp = stacks + STACKS / 2;
+    context.uc_stack.ss_sp = coroutine_stack;
     context.uc_stack.ss_size = STACKS / 2;
     context.uc_link = &outside_of_it;
     makecontext(&context, coroutine, 0);
     puts("ready");
     fflush(stdout);
     swapcontext(&outside_of_it, &context);
-    puts(memcmp(stacks, stacks + 1, STACKS / 2 - 1) != 0 ? "touched" : "whole");
+    puts(memcmp(memory, memory + 1, STACKS / 2 - 1) != 0 ? "touched" : "whole");
     fflush(stdout);
+}
+
+static void by_coroutine(void)
+{
+    wait_above(stacks);
+}
+
+/* The kernel makes one mapping of two that lie side by side. */
+static void by_adjacent(void)
+{
+    FILE *maps = fopen("/proc/self/maps", "r");
+    unsigned long start = 0, end = 0, own = (unsigned long)pthread_self();
+    char line[4200];
+    void *memory;
+
+    while (maps && (own < start || own >= end) && fgets(line, sizeof line, maps))
+        if (sscanf(line, "%lx-%lx", &start, &end) != 2)
+            exit(2);
+    memory = mmap((void *)(start - STACKS), STACKS, PROT_READ | PROT_WRITE,
+                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    if (memory == (void *)(start - STACKS))
+        wait_above(memory);
+    else
+        puts("none");
 }
 
 static void *waits_deep(void *nothing)
@@ -414,7 +493,8 @@ static const struct {
     const char *name;
     void (*run)(void);
 } ways[] = {{"malloc", by_malloc}, {"vfork", by_vfork}, {"threads", by_threads}, {"busy", by_busy}, {"filter", by_filter},
-            {"filtered", by_filtered}, {"coroutine", by_coroutine}, {"shallow", by_shallow}, {"ring", by_ring}, {"masked", by_masked},
+            {"filtered", by_filtered}, {"late", by_filtered}, {"coroutine", by_coroutine}, {"adjacent", by_adjacent},
+            {"shallow", by_shallow}, {"ring", by_ring}, {"masked", by_masked},
             {"long", by_long}, {"forks", by_forks}, {"dlopens", by_dlopens},
             {"exec", by_exec}, {"exit", by_exit}};
 
