@@ -6,7 +6,7 @@
  * and few others say -EINTR, which a program sees as a signal's; it is made "again, unless a handler runs".  A signal
  * that the program ignores interrupts a traced thread, too.
  *
- * In a signal's handler nothing is known: it may have interrupted malloc.
+ * In a signal's handler nothing is known: it may have interrupted malloc, and its stack may be part of another one.
  *
  * A frame is written below the stack pointer.  A coroutine's stack, or a goroutine's, may have no room there and
  * something else below it.  So the stack must be one that the kernel or the C library made for the thread.
@@ -183,8 +183,8 @@ static int is_at(const struct attach *a, enum attach_place place, const struct u
 
     if ((int64_t)r->orig_rax < 0 || a->stopped->number == SYS_restart_syscall || !is_on_its_stack(a, r))
         return 0;
-    return place == ATTACH_IN_CALL ||
-           (attach_is_rest(a, a->stopped->number, arguments, waits) && !attach_is_in_handler(a, r));
+    return (place == ATTACH_IN_CALL || attach_is_rest(a, a->stopped->number, arguments, waits)) &&
+           !attach_is_in_handler(a, r);
 }
 
 /* The system call that the thread is in.  That of a restarted one was read before the stop, and holds if the thread has

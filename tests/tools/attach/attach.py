@@ -183,7 +183,7 @@ def states():
     check(code == 1 and "no thread of it waited" in out, f"a thread with a filter: {out}")
     finish_program(p, "a thread with a filter")
     # Nothing is written below a stack that may have no room there: neither into others' data, nor behind its end.
-    for way in ("coroutine", "adjacent", "shallow"):
+    for way in ("coroutine", "adjacent", "handler", "shallow"):
         p = subprocess.Popen([HARD, way], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         if p.stdout.readline() != "ready\n":
             equal(way, "adjacent", "it is not ready")

@@ -13,6 +13,7 @@
  *     late      the same, but the thread has no filter for the first half of a second
  *     coroutine its only thread waits on a small stack of its own, with data of somebody else's below it
  *     adjacent  the same, in the mapping of the thread's control block; says "none" if there is no space
+ *     handler   waits in a handler, whose small stack is a variable on the stack of its only thread
  *     shallow   the only thread that waits has little left of its stack
  *     long      waits for a minute in one call of poll(2)
  *     ring      waits for input in one io_uring_enter(2); says "none" where there is no io_uring
@@ -22,33 +23,29 @@
  *     exec      another thread executes the program anew, again and again, thirty times
  *     exit      another thread ends it, with status 7, after a time by chance
  */
+#include "hard.h"
+
 #include <dlfcn.h>
 #include <errno.h>
-#include <linux/filter.h>
-#include <linux/futex.h>
 #include <linux/io_uring.h>
-#include <linux/seccomp.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
-#include <ucontext.h>
 #include <unistd.h>
 
-static char **arguments;
+char **arguments;
 static volatile int in_malloc, interrupted;
 
-static void wait_for_input(void)
+void wait_for_input(void)
 {
     struct pollfd input = {STDIN_FILENO, POLLIN, 0};
 
@@ -119,7 +116,7 @@ static void *sleeps(void *nothing)
     return nothing;
 }
 
-static void start(void *(*function)(void *))
+void start(void *(*function)(void *))
 {
     pthread_attr_t small;
     pthread_t thread;
@@ -164,193 +161,6 @@ static void by_busy(void)
     fflush(stdout);
 }
 
-/* A filter for this thread that allows all calls but one. */
-static void forbid(unsigned call, unsigned action)
-{
-    struct sock_filter filter[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, action),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-    };
-    struct sock_fprog program = {4, filter};
-
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
-        exit(2);
-}
-
-/* What services allow for themselves: few calls by name. */
-static void allow_few(void)
-{
-    struct sock_filter filter[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_poll, 5, 0),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_restart_syscall, 4, 0),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_write, 3, 0),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_fstat, 2, 0),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_exit_group, 1, 0),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-    };
-    struct sock_fprog program = {8, filter};
-
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
-        exit(2);
-}
-
-/* Nothing but read, write, exit and sigreturn. */
-static void wait_strictly(void)
-{
-    char byte;
-
-    if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT) || write(STDOUT_FILENO, "ready\n", 6) != 6)
-        exit(2);
-    if (read(STDIN_FILENO, &byte, 1) == 0 && write(STDOUT_FILENO, "whole\n", 6) == 6)
-        syscall(SYS_exit, 0);
-}
-
-static void by_filter(void)
-{
-    static const struct {
-        const char *name;
-        unsigned action;
-    } kinds[] = {{"kill", SECCOMP_RET_KILL_PROCESS}, {"errno", SECCOMP_RET_ERRNO | ENOSYS}, {"trap", SECCOMP_RET_TRAP},
-                 {"log", SECCOMP_RET_LOG}, {"allow", SECCOMP_RET_ALLOW}};
-
-    setvbuf(stdout, NULL, _IONBF, 0); /* a buffer is memory from mmap(2) */
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        if (!strcmp(arguments[2], kinds[i].name))
-            forbid(SYS_mmap, kinds[i].action);
-    if (!strcmp(arguments[2], "strict"))
-        wait_strictly();
-    if (!strcmp(arguments[2], "few"))
-        allow_few();
-    wait_for_input();
-}
-
-static int ended;
-
-static void *waits_filtered(void *nothing)
-{
-    if (!strcmp(arguments[1], "late")) {
-        puts("ready");
-        poll(NULL, 0, 500);
-    }
-    forbid(SYS_mmap, SECCOMP_RET_KILL_PROCESS);
-    wait_for_input();
-    __atomic_store_n(&ended, 1, __ATOMIC_SEQ_CST);
-    syscall(SYS_futex, &ended, FUTEX_WAKE, 1, NULL, NULL, 0);
-    return nothing;
-}
-
-/* Its first thread waits as for a lock, which is no place of rest. */
-static void by_filtered(void)
-{
-    setvbuf(stdout, NULL, _IONBF, 0); /* a buffer is memory from mmap(2) */
-    start(waits_filtered);
-    while (!__atomic_load_n(&ended, __ATOMIC_SEQ_CST))
-        syscall(SYS_futex, &ended, FUTEX_WAIT, 0, NULL, NULL, 0);
-}
-
-#define STACKS 65536
-#define LITTLE 1024 /* bytes left; a signal's frame takes more */
-
-static unsigned char stacks[STACKS];
-
-/* Calls itself until there is little left of the stack, and waits there with nothing that needs one. */
-static __attribute__((noinline)) int wait_deep(const volatile unsigned char *lowest)
-{
-    volatile unsigned char here[128];
-    long result;
-
-    here[0] = 0;
-    if (here - lowest > LITTLE + 256)
-        return wait_deep(lowest) + here[0];
-    do {
-        struct pollfd input = {STDIN_FILENO, POLLIN, 0};
-        register long timeout __asm__("rdx") = 1000;
-
-        __asm__ volatile("syscall" : "=a"(result) : "0"(SYS_poll), "D"(&input), "S"(1), "r"(timeout)
-                         : "rcx", "r11", "memory");
-    } while (result <= 0);
-    return 0;
-}
-
-static ucontext_t outside_of_it;
-static unsigned char *coroutine_stack;
-
-static void coroutine(void)
-{
-    wait_deep(coroutine_stack);
-}
-
-/* The upper half of the memory is the stack. */
-static void wait_above(unsigned char *memory)
-{
-    ucontext_t context;
-
-    memset(memory, 0x5a, STACKS / 2);
-    coroutine_stack = memory + STACKS / 2;
-    getcontext(&context);
-    context.uc_stack.ss_sp = coroutine_stack;
-    context.uc_stack.ss_size = STACKS / 2;
-    context.uc_link = &outside_of_it;
-    makecontext(&context, coroutine, 0);
-    puts("ready");
-    fflush(stdout);
-    swapcontext(&outside_of_it, &context);
-    puts(memcmp(memory, memory + 1, STACKS / 2 - 1) != 0 ? "touched" : "whole");
-    fflush(stdout);
-}
-
-static void by_coroutine(void)
-{
-    wait_above(stacks);
-}
-
-/* The kernel makes one mapping of two that lie side by side. */
-static void by_adjacent(void)
-{
-    FILE *maps = fopen("/proc/self/maps", "r");
-    unsigned long start = 0, end = 0, own = (unsigned long)pthread_self();
-    char line[4200];
-    void *memory;
-
-    while (maps && (own < start || own >= end) && fgets(line, sizeof line, maps))
-        if (sscanf(line, "%lx-%lx", &start, &end) != 2)
-            exit(2);
-    memory = mmap((void *)(start - STACKS), STACKS, PROT_READ | PROT_WRITE,
-                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
-    if (memory == (void *)(start - STACKS))
-        wait_above(memory);
-    else
-        puts("none");
-}
-
-static void *waits_deep(void *nothing)
-{
-    pthread_attr_t own;
-    size_t size;
-    void *lowest;
-
-    pthread_getattr_np(pthread_self(), &own);
-    pthread_attr_getstack(&own, &lowest, &size);
-    puts("ready");
-    fflush(stdout);
-    wait_deep(lowest);
-    puts("whole");
-    fflush(stdout);
-    exit(0);
-    return nothing;
-}
-
-static void by_shallow(void)
-{
-    start(waits_deep);
-    for (;;)
-        syscall(SYS_futex, &ended, FUTEX_WAIT, 0, NULL, NULL, 0);
-}
-
 static void by_long(void)
 {
     struct pollfd input = {STDIN_FILENO, POLLIN, 0};
@@ -385,17 +195,6 @@ static void by_ring(void)
         exit(2);
     puts(syscall(SYS_io_uring_enter, ring, 0, 1, IORING_ENTER_GETEVENTS, NULL, 0) == 0 ? "whole" : "interrupted");
     fflush(stdout);
-}
-
-static void by_masked(void)
-{
-    stack_t handlers = {.ss_sp = stacks, .ss_size = sizeof stacks};
-    sigset_t all;
-
-    sigfillset(&all);
-    if (sigaltstack(&handlers, NULL) || sigprocmask(SIG_SETMASK, &all, NULL))
-        exit(2);
-    wait_for_input();
 }
 
 static void *forks(void *nothing)
@@ -493,7 +292,7 @@ static const struct {
     const char *name;
     void (*run)(void);
 } ways[] = {{"malloc", by_malloc}, {"vfork", by_vfork}, {"threads", by_threads}, {"busy", by_busy}, {"filter", by_filter},
-            {"filtered", by_filtered}, {"late", by_filtered}, {"coroutine", by_coroutine}, {"adjacent", by_adjacent},
+            {"filtered", by_filtered}, {"late", by_filtered}, {"coroutine", by_coroutine}, {"adjacent", by_adjacent}, {"handler", by_handler},
             {"shallow", by_shallow}, {"ring", by_ring}, {"masked", by_masked},
             {"long", by_long}, {"forks", by_forks}, {"dlopens", by_dlopens},
             {"exec", by_exec}, {"exit", by_exit}};
