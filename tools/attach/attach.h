@@ -46,6 +46,7 @@ struct attach {
     uint64_t syscall_ret, restorer; /* two addresses in libc's code: see call.c */
     struct attach_stopped *stopped;
     uint64_t pause; /* nanoseconds of the longest stop of a thread */
+    unsigned long child; /* that the thread made when it was to be stopped, or 0 */
     struct attach_thread *others; /* further stopped threads */
     size_t n_others;
     struct elf_file *elf; /* of the object of the last query for a function: with this `dynamic`, or

@@ -5,8 +5,8 @@
  * Those that have done the least come first, since nobody waits for them.
  *
  * A program mostly ignores SIGCHLD.  The kernel keeps that signal for a thread that is traced, and it then interrupts
- * other threads, whose epoll_wait(2) says EINTR.  So beside others a thread that is about to make a child, or waits for
- * one, is not stopped.
+ * other threads, whose epoll_wait(2) says EINTR.  So beside others a thread is stopped when it has no child.  One that it
+ * makes while it is traced stands still until the thread is let go (rest.c).
  */
 #include "tools/attach/attach.h"
 #include "tools/common/tools.h"

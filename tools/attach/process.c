@@ -9,12 +9,14 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/kcmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 char *attach_file(const struct attach *a, const char *name, size_t *size)
@@ -136,6 +138,14 @@ static int check_rights(struct attach *a, const char *status)
     return 0;
 }
 
+/* A child of vfork(2) has its parent's memory, and its parent's other threads execute what is changed there. */
+static int has_parents_memory(const struct attach *a, const char *status)
+{
+    long parent = strtol(status_line(status, "PPid"), NULL, 10);
+
+    return parent > 0 && syscall(SYS_kcmp, a->pid, parent, KCMP_VM, 0, 0) == 0;
+}
+
 static int check_kind(struct attach *a, const char *status)
 {
     static const char shadow[] = "shstk";
@@ -152,12 +162,15 @@ static int check_kind(struct attach *a, const char *status)
         return attach_fail(a, "process %d has a shadow stack", a->pid);
     if (strtoull(status_line(status, "VmSize"), NULL, 10) == 0)
         return attach_fail(a, "process %d has no memory: it is ending, or is the kernel's", a->pid);
+    if (has_parents_memory(a, status))
+        return attach_fail(a, "process %d uses its parent's memory until it executes a program (vfork)", a->pid);
     return 0;
 }
 
+/* A thread may have rights, or a filter, of its own. */
 int attach_check(struct attach *a)
 {
-    char *status = attach_file(a, "status", NULL);
+    char *status = a->thread ? attach_thread_file(a, a->thread, "status") : attach_file(a, "status", NULL);
     int err;
 
     if (!status || when_began(a) != a->began) {

@@ -6,7 +6,7 @@
  * and few others say -EINTR, which a program sees as a signal's; it is made "again, unless a handler runs".  A signal
  * that the program ignores interrupts a traced thread, too.
  *
- * In a signal's handler nothing is known: it may have interrupted malloc.
+ * In a signal's handler nothing is known: it may have interrupted malloc, and its stack may be part of another one.
  *
  * A frame is written below the stack pointer.  A coroutine's stack, or a goroutine's, may have no room there and
  * something else below it.  So the stack must be one that the kernel or the C library made for the thread.
@@ -31,6 +31,7 @@
 #define XSTATE_MAX 16384
 #define PATIENCE 8   /* rounds in which only threads that wait are tried */
 #define FOLLOW_MS 20 /* time for which a running thread is followed from call to call */
+#define CHILD_MS 100 /* for which a child's end is waited for */
 
 uint64_t attach_clock(void)
 {
@@ -112,8 +113,18 @@ static void mend(pid_t thread)
         ptrace(PTRACE_SETREGS, thread, NULL, &r);
 }
 
-/* The status of the requested stop, or -1.  After other stops the thread continues with this
- * request. */
+/* Whether it stopped since it has made a child, which stands still, too. */
+static int has_forked(struct attach *a, int status)
+{
+    int has = status >> 16 == PTRACE_EVENT_FORK || status >> 16 == PTRACE_EVENT_VFORK;
+
+    if (has)
+        ptrace(PTRACE_GETEVENTMSG, a->thread, NULL, &a->child);
+    return has;
+}
+
+/* The status of the requested stop, or -1; also when the thread has made a child.  After other stops the thread
+ * continues with this request. */
 static int wait_for_stop(struct attach *a, int request, uint64_t until, uint64_t *ran)
 {
     int status = attach_wait(a->thread, until, ran);
@@ -124,7 +135,7 @@ static int wait_for_stop(struct attach *a, int request, uint64_t until, uint64_t
             return -1;
         status = attach_wait(a->thread, until, ran);
     }
-    return status;
+    return has_forked(a, status) ? -1 : status;
 }
 
 static int resume_until(struct attach *a, int request, uint64_t until, uint64_t *ran)
@@ -153,19 +164,17 @@ int attach_interrupt(struct attach *a)
 
 /* ---- what the thread has */
 
-/* Whether the thread is on its own stack: the kernel's, which the auxiliary vector's random bytes are above, or one with
- * the thread's control block at its end. */
+/* Whether the thread is on its own stack: of the first thread the kernel's, which the auxiliary vector's random bytes are
+ * above; of others one with the thread's control block at its end.  That of the first thread is in a mapping in which
+ * other memory may lie. */
 static int is_on_its_stack(const struct attach *a, const struct user_regs_struct *r)
 {
-    uint64_t start, end, random;
+    uint64_t start, end, above = a->thread == a->pid ? attach_auxiliary(a, AT_RANDOM) : r->fs_base;
     char *text = NULL;
     int is = !attach_mapping(a, r->rsp, &text, &start, &end);
 
     free(text);
-    if (is && r->fs_base >= r->rsp && r->fs_base < end)
-        return r->rsp - start >= attach_frame_size(a);
-    random = is ? attach_auxiliary(a, AT_RANDOM) : 0;
-    return random >= r->rsp && random < end;
+    return is && above >= r->rsp && above < end && (a->thread == a->pid || r->rsp - start >= attach_frame_size(a));
 }
 
 static int is_at(const struct attach *a, enum attach_place place, const struct user_regs_struct *r, int waits)
@@ -174,8 +183,8 @@ static int is_at(const struct attach *a, enum attach_place place, const struct u
 
     if ((int64_t)r->orig_rax < 0 || a->stopped->number == SYS_restart_syscall || !is_on_its_stack(a, r))
         return 0;
-    return place == ATTACH_IN_CALL ||
-           (attach_is_rest(a, a->stopped->number, arguments, waits) && !attach_is_in_handler(a, r));
+    return (place == ATTACH_IN_CALL || attach_is_rest(a, a->stopped->number, arguments, waits)) &&
+           !attach_is_in_handler(a, r);
 }
 
 /* The system call that the thread is in.  That of a restarted one was read before the stop, and holds if the thread has
@@ -207,15 +216,6 @@ static int look(struct attach *a, enum attach_place place, int waits)
     return 0;
 }
 
-/* At the begin of a system call: whether it makes a child, whose end would be kept for the traced thread. */
-static int makes_child(const struct attach *a)
-{
-    struct user_regs_struct r;
-
-    return ptrace(PTRACE_GETREGS, a->thread, NULL, &r) || r.orig_rax == SYS_clone || r.orig_rax == SYS_clone3 ||
-           r.orig_rax == SYS_fork || r.orig_rax == SYS_vfork;
-}
-
 /* Follows the thread from call to call, to the end of a suitable one, or into a long one. */
 static int follow(struct attach *a, enum attach_place place)
 {
@@ -228,13 +228,11 @@ static int follow(struct attach *a, enum attach_place place)
         a->stopped->since = attach_clock();
         status = resume_until(a, PTRACE_SYSCALL, until, &a->stopped->since);
         if (status == -1)
-            return interrupt(a, &a->stopped->since) ? -1 : look(a, place, 1);
+            return a->child || interrupt(a, &a->stopped->since) ? -1 : look(a, place, 1);
         if (leaves && !look(a, place, 0))
             return 0;
         if (leaves && attach_is_rest(a, a->stopped->number, NULL, 0)) /* only a signal interrupts it */
             mend(a->thread);
-        if (!leaves && makes_child(a))
-            return -1;
         leaves = !leaves;
     }
 }
@@ -268,11 +266,11 @@ static void release_stray(struct attach *a)
         a->stray = 0;
 }
 
-/* The thread stands still at such a place: 0; or goes on: -1. */
-static int stop_thread(struct attach *a, enum attach_place place, pid_t thread)
+/* Traces it, while it runs.  A child that it makes from now on stands still until it is let go. */
+static int seize(struct attach *a, pid_t thread)
 {
     attach_hurry(1);
-    if (ptrace(PTRACE_SEIZE, thread, NULL, PTRACE_O_TRACESYSGOOD)) {
+    if (ptrace(PTRACE_SEIZE, thread, NULL, PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK)) {
         int err = errno;
 
         attach_hurry(0);
@@ -282,30 +280,62 @@ static int stop_thread(struct attach *a, enum attach_place place, pid_t thread)
         return -1;
     }
     a->thread = thread;
-    a->stopped->since = attach_clock();
-    if (!interrupt(a, &a->stopped->since) && (!look(a, place, 1) || !follow(a, place)))
-        return 0;
-    mend(thread);
-    a->stray = attach_release(thread, 0) ? thread : 0;
+    a->child = 0;
+    return 0;
+}
+
+/* Lets the stopped thread go, and then the child that it made. */
+static int leave(struct attach *a, int signal)
+{
+    mend(a->thread);
+    a->stray = attach_release(a->thread, signal) ? a->thread : 0;
+    if (a->child && attach_release((pid_t)a->child, 0))
+        a->stray = (pid_t)a->child;
     attach_hurry(0);
     a->thread = 0;
     return -1;
 }
 
-/* Whether its children may end while it is stopped, at the cost of other threads (see choose.c). */
-static int expects_child(const struct attach *a, pid_t thread, int waits)
+/* The thread stands still at such a place: 0; or goes on: -1. */
+static int stop_thread(struct attach *a, enum attach_place place, int is_watched)
 {
-    const uint64_t number = a->stopped->before.number;
+    a->stopped->since = attach_clock();
+    if (interrupt(a, &a->stopped->since) || (!is_watched && attach_has_children(a, a->thread)) ||
+        (look(a, place, 1) && follow(a, place)))
+        return leave(a, 0);
+    ptrace(PTRACE_SETOPTIONS, a->thread, NULL, PTRACE_O_TRACESYSGOOD); /* what we call may make children */
+    return 0;
+}
 
-    return attach_has_children(a, thread) && (!waits || number == SYS_wait4 || number == SYS_waitid);
+/* The seized thread may have made a child before.  The signal of its end goes to the thread, as long as that runs. So it
+ * is stopped when it has none.  0; or -1: it was let go. */
+static int expect_none(struct attach *a)
+{
+    uint64_t until = attach_clock() + CHILD_MS * UINT64_C(1000000);
+    int status = -1;
+
+    for (unsigned tries = 0; status == -1 && attach_clock() < until; tries++) {
+        if (attach_waits(a, a->thread, &a->stopped->before) && !attach_has_children(a, a->thread))
+            return 0;
+        attach_pause(tries);
+        status = attach_wait(a->thread, 0, NULL);
+    }
+    if (status == -1)
+        interrupt(a, NULL);
+    else
+        has_forked(a, status);
+    return leave(a, status == -1 ? 0 : attach_signal(status));
 }
 
 static int try_thread(struct attach *a, enum attach_place place, pid_t thread, int running, int is_only)
 {
-    int waits = attach_waits(a, thread, &a->stopped->before);
+    int waits = attach_waits(a, thread, &a->stopped->before), is_parent = attach_has_children(a, thread);
+    int waits_for_child = a->stopped->before.number == SYS_wait4 || a->stopped->before.number == SYS_waitid;
 
-    if ((!waits && !running) || (!is_only && expects_child(a, thread, waits)) || attach_is_filtered(a, thread) ||
-        stop_thread(a, place, thread))
+    if ((!waits && !running) || (!is_only && is_parent && (!waits || !running || waits_for_child)) ||
+        attach_is_filtered(a, thread) || seize(a, thread))
+        return -1;
+    if ((!is_only && waits && !is_parent && expect_none(a)) || stop_thread(a, place, waits || is_only))
         return -1;
     a->stopped->last = (struct attach_waiting){thread, a->stopped->number, a->stopped->registers.rsp,
                                                a->stopped->registers.rip};

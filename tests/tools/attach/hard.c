@@ -7,43 +7,45 @@
  *     vfork     waits for a child that has its memory, for a second
  *     threads   five hundred threads wait
  *     busy      its first thread works, and waits between; another one only waits
- *     filter    has a filter of system calls that allows all
+ *     filter    has a filter of system calls: kill, errno, trap, log and allow are what it does about mmap(2); few allows
+ *               only what it needs itself; strict is the kernel's own
  *     filtered  the only thread that waits has a filter by which mmap(2) ends the process
+ *     late      the same, but the thread has no filter for the first half of a second
  *     coroutine its only thread waits on a small stack of its own, with data of somebody else's below it
+ *     adjacent  the same, in the mapping of the thread's control block; says "none" if there is no space
+ *     handler   waits in a handler, whose small stack is a variable on the stack of its only thread
  *     shallow   the only thread that waits has little left of its stack
  *     long      waits for a minute in one call of poll(2)
  *     ring      waits for input in one io_uring_enter(2); says "none" where there is no io_uring
  *     masked    all signals are blocked, and there is a stack for handlers
- *     forks     another thread makes children all the time
+ *     forks     another thread makes children all the time; the first one waits in epoll_wait(2)
  *     dlopens   another thread opens and closes libm all the time
  *     exec      another thread executes the program anew, again and again, thirty times
  *     exit      another thread ends it, with status 7, after a time by chance
  */
+#include "hard.h"
+
 #include <dlfcn.h>
-#include <linux/filter.h>
-#include <linux/futex.h>
+#include <errno.h>
 #include <linux/io_uring.h>
-#include <linux/seccomp.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
-#include <ucontext.h>
 #include <unistd.h>
 
-static char **arguments;
+char **arguments;
 static volatile int in_malloc, interrupted;
 
-static void wait_for_input(void)
+void wait_for_input(void)
 {
     struct pollfd input = {STDIN_FILENO, POLLIN, 0};
 
@@ -114,7 +116,7 @@ static void *sleeps(void *nothing)
     return nothing;
 }
 
-static void start(void *(*function)(void *))
+void start(void *(*function)(void *))
 {
     pthread_attr_t small;
     pthread_t thread;
@@ -137,131 +139,26 @@ long thread(void)
     return syscall(SYS_gettid);
 }
 
+static void works(clock_t time)
+{
+    clock_t until = clock() + time;
+
+    while (clock() < until)
+        ;
+}
+
 static void by_busy(void)
 {
     struct pollfd input = {STDIN_FILENO, POLLIN, 0};
-    clock_t until = clock() + CLOCKS_PER_SEC / 10;
 
     start(sleeps);
-    while (clock() < until)
-        ;
+    works(CLOCKS_PER_SEC / 10);
     puts("ready");
     fflush(stdout);
     while (poll(&input, 1, 1) == 0)
         ;
     puts("whole");
     fflush(stdout);
-}
-
-static void by_filter(void)
-{
-    struct sock_filter allow = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
-    struct sock_fprog program = {1, &allow};
-
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
-        exit(2);
-    wait_for_input();
-}
-
-static int ended;
-
-static void *waits_filtered(void *nothing)
-{
-    struct sock_filter filter[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mmap, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-    };
-    struct sock_fprog program = {4, filter};
-
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
-        exit(2);
-    wait_for_input();
-    __atomic_store_n(&ended, 1, __ATOMIC_SEQ_CST);
-    syscall(SYS_futex, &ended, FUTEX_WAKE, 1, NULL, NULL, 0);
-    return nothing;
-}
-
-/* Its first thread waits as for a lock, which is no place of rest. */
-static void by_filtered(void)
-{
-    setvbuf(stdout, NULL, _IONBF, 0); /* a buffer is memory from mmap(2) */
-    start(waits_filtered);
-    while (!__atomic_load_n(&ended, __ATOMIC_SEQ_CST))
-        syscall(SYS_futex, &ended, FUTEX_WAIT, 0, NULL, NULL, 0);
-}
-
-#define STACKS 65536
-#define LITTLE 1024 /* bytes left; a signal's frame takes more */
-
-static unsigned char stacks[STACKS];
-
-/* Calls itself until there is little left of the stack, and waits there with nothing that needs one. */
-static __attribute__((noinline)) int wait_deep(const volatile unsigned char *lowest)
-{
-    volatile unsigned char here[128];
-    long result;
-
-    here[0] = 0;
-    if (here - lowest > LITTLE + 256)
-        return wait_deep(lowest) + here[0];
-    do {
-        struct pollfd input = {STDIN_FILENO, POLLIN, 0};
-        register long timeout __asm__("rdx") = 1000;
-
-        __asm__ volatile("syscall" : "=a"(result) : "0"(SYS_poll), "D"(&input), "S"(1), "r"(timeout)
-                         : "rcx", "r11", "memory");
-    } while (result <= 0);
-    return 0;
-}
-
-static ucontext_t outside_of_it;
-
-static void coroutine(void)
-{
-    wait_deep(stacks + STACKS / 2);
-}
-
-static void by_coroutine(void)
-{
-    ucontext_t context;
-
-    memset(stacks, 0x5a, STACKS / 2);
-    getcontext(&context);
-    context.uc_stack.ss_sp = stacks + STACKS / 2;
-    context.uc_stack.ss_size = STACKS / 2;
-    context.uc_link = &outside_of_it;
-    makecontext(&context, coroutine, 0);
-    puts("ready");
-    fflush(stdout);
-    swapcontext(&outside_of_it, &context);
-    puts(memcmp(stacks, stacks + 1, STACKS / 2 - 1) != 0 ? "touched" : "whole");
-    fflush(stdout);
-}
-
-static void *waits_deep(void *nothing)
-{
-    pthread_attr_t own;
-    size_t size;
-    void *lowest;
-
-    pthread_getattr_np(pthread_self(), &own);
-    pthread_attr_getstack(&own, &lowest, &size);
-    puts("ready");
-    fflush(stdout);
-    wait_deep(lowest);
-    puts("whole");
-    fflush(stdout);
-    exit(0);
-    return nothing;
-}
-
-static void by_shallow(void)
-{
-    start(waits_deep);
-    for (;;)
-        syscall(SYS_futex, &ended, FUTEX_WAIT, 0, NULL, NULL, 0);
 }
 
 static void by_long(void)
@@ -300,22 +197,15 @@ static void by_ring(void)
     fflush(stdout);
 }
 
-static void by_masked(void)
-{
-    stack_t handlers = {.ss_sp = stacks, .ss_size = sizeof stacks};
-    sigset_t all;
-
-    sigfillset(&all);
-    if (sigaltstack(&handlers, NULL) || sigprocmask(SIG_SETMASK, &all, NULL))
-        exit(2);
-    wait_for_input();
-}
-
 static void *forks(void *nothing)
 {
-    for (;;) {
-        pid_t child = fork();
+    static unsigned n;
 
+    for (;;) {
+        pid_t child;
+
+        usleep(300);
+        child = n++ % 2 ? vfork() : fork();
         if (!child)
             _exit(0);
         waitpid(child, NULL, 0);
@@ -334,10 +224,19 @@ static void *dlopens(void *nothing)
     return nothing;
 }
 
+/* The first thread has done more than the other one, which is therefore tried first. */
 static void by_forks(void)
 {
+    struct epoll_event event = {.events = EPOLLIN};
+    int set = epoll_create1(0);
+
+    epoll_ctl(set, EPOLL_CTL_ADD, STDIN_FILENO, &event);
+    works(CLOCKS_PER_SEC / 2);
     start(forks);
-    wait_for_input();
+    puts("ready");
+    fflush(stdout);
+    puts(epoll_wait(set, &event, 1, -1) == 1 ? "whole" : strerror(errno));
+    fflush(stdout);
 }
 
 static void by_dlopens(void)
@@ -393,7 +292,8 @@ static const struct {
     const char *name;
     void (*run)(void);
 } ways[] = {{"malloc", by_malloc}, {"vfork", by_vfork}, {"threads", by_threads}, {"busy", by_busy}, {"filter", by_filter},
-            {"filtered", by_filtered}, {"coroutine", by_coroutine}, {"shallow", by_shallow}, {"ring", by_ring}, {"masked", by_masked},
+            {"filtered", by_filtered}, {"late", by_filtered}, {"coroutine", by_coroutine}, {"adjacent", by_adjacent}, {"handler", by_handler},
+            {"shallow", by_shallow}, {"ring", by_ring}, {"masked", by_masked},
             {"long", by_long}, {"forks", by_forks}, {"dlopens", by_dlopens},
             {"exec", by_exec}, {"exit", by_exit}};
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
  * Preloaded: the process is killed at its KILLED_AT-th call of those with which it changes another one.  With NO_WCHAN it
- * cannot learn in which function of the kernel a thread waits.
+ * cannot learn in which function of the kernel a thread waits.  With LATE it looks at a thread a second before it traces it.
  */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/ptrace.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -41,6 +42,8 @@ long ptrace(int request, ...)
     if (!real)
         real = (long (*)(int, ...))dlsym(RTLD_NEXT, "ptrace");
     count();
+    if (request == PTRACE_SEIZE && getenv("LATE"))
+        sleep(1);
     return real(request, pid, address, data);
 }
 
