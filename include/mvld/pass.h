@@ -74,7 +74,7 @@
 #include <mvld/pass/patches.h>
 #include <mvld/pass/references.h>
 
-#define MVLD_PASS_ABI 5u
+#define MVLD_PASS_ABI 6u
 
 struct mvld_image;  /* opaque: the description of all objects */
 struct mvld_api;    /* below */

@@ -223,7 +223,12 @@ static const char *objection(const char *program, int force);
 static const char *objection_to_script(const struct program *script, int force)
 {
     char *reader = program_of_script(script), *program = reader ? realpath(reader, NULL) : NULL;
-    const char *why = program ? objection(program, force) : strerror(errno);
+    struct program p;
+    const char *why;
+    if (!program || program_open(&p, program))
+        why = strerror(errno);
+    else
+        why = p.kind == PROGRAM_SCRIPT ? "that is a script, too" : objection(program, force);
     if (why)
         return must_print("it is a script, and for %s, which reads it: %s", reader ? reader : script->interpreter, why);
     return must_print("it is a script: say `mvld enable %s' for the program that reads it", reader);
@@ -286,7 +291,7 @@ static int enable(const struct wish *w, const char *name)
     else
         status = enable_target(w, &t);
     if (w->json)
-        enable_report(w->json, t.program ? t.program : name, status);
+        enable_report(w->json, t.program ? t.program : name);
     if (lock >= 0)
         close(lock);
     free(record);
@@ -368,6 +373,8 @@ int tool_enable(int argc, char **argv)
         return TOOL_USAGE;
     if (path_pass_folders()) {
         complain("enable", "this mvld is not installed, and its passes would not be found: ./dev install");
+        if (w.json)
+            puts("[]");
         return TOOL_FAILED;
     }
     if (!geteuid()) /* a cache of root's own would serve only root */
