@@ -142,6 +142,7 @@ with scratch() as folder:
     equal(as_json("--loader", long, program), (0, [(str(program), str(long), False)]), "changed")
     equal(as_json("--restore", program), (0, [(str(program), plainly, False)]), "restored")
     equal(as_json("--restore", program), (1, [(str(program), plainly, True)]), "not restored")
+    equal(as_json("--loader", folder / "absent", program), (1, []), "a loader that is not there")
 
     refused(folder / "absent", "No such file")
     refused(program, "no record", "--restore")

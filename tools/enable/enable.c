@@ -141,8 +141,8 @@ static void print_text(const struct target *t, const struct way *way, const char
 {
     printf("%s starts under mvld by %s%s%s; `mvld disable %s' takes it back\n", t->program, way->name,
            way->text ? " " : "", way->text ? place : "", t->program);
-    if (way == ways)
-        puts("  it takes each start some 0.4 ms, which --by set-interp does not: that changes the program's file");
+    if (way == ways && !geteuid())
+        puts("  each start takes some 0.4 ms more; --by set-interp avoids that, and changes the program's file");
     if (way->enter) {
         char *unit = unit_of(place);
         printf("  from its next start: systemctl restart %s\n", unit);
