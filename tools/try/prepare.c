@@ -235,7 +235,8 @@ const char *prepare_ways(struct try_runs *r, const char *scratch, char **argv)
     }
     if (!wrapper)
         add_snapshot(r, "mvld run, direct-calls", must_print("mvld run --pass direct-calls -- %s", argv[0]),
-                     "direct-calls", argv, command_of(argv, (const char *const[]){mvld, "run", "--", NULL}), second_cache(scratch), &here);
+                     "direct-calls", argv, command_of(argv, (const char *const[]){mvld, "run", "--", NULL}),
+                     second_cache(scratch), &here);
     free(analyses);
     free(real);
     return NULL;
