@@ -215,7 +215,7 @@ def unit(machine):
     for wrong, why in ("none.service", "there is no unit"), ("own.socket", "not the name of a service"), \
                       ("../x.service", "not the name of a service"):
         check(why in machine.fails("enable", "--unit", wrong, program), f"{wrong} is not refused")
-    check("--unit says" in machine.fails("enable", "--by", "unit", program), "no unit")
+    check("say which unit starts it: --unit " in machine.fails("enable", "--by", "unit", program), "no unit")
     machine.is_plain(before)
     did([machine.mvld, "enable", "--unit", "own", program])
     drop_in = UNITS / "own.service.d" / "mvld-service.conf"
