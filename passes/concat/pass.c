@@ -25,7 +25,7 @@ static const struct mvld_option options[] = {
     {.name = "perf-map", .type = MVLD_OPTION_BOOL, .initial = "no",
      .help = "perf finds names of moved code, in /tmp/perf-PID.map"},
     {.name = "pages", .type = MVLD_OPTION_WORD, .words = pages, .initial = "quick",
-     .help = "for code that fills huge pages: huge ones of the kernel (thp; quick: if it has them at once), small"},
+     .help = "of code that fills huge pages: huge ones (thp), the same if the kernel has them at once (quick), small"},
     {.name = "profile", .type = MVLD_OPTION_FILE, .initial = "",
      .help = "a file that names the hot functions, for order = profile"},
     {.name = "copy", .type = MVLD_OPTION_WORD, .words = moves, .initial = "where-it-pays",

@@ -36,6 +36,9 @@ def there_and_back(machine):
     said = did([machine.mvld, "enable", one])
     check(re.fullmatch(rf"{one} starts under mvld by [^\n]+\n( [^\n]+\n)?", said), f"one thing is said, no step: {said}")
     check(machine.is_applied(one) and machine.status(one)["trouble"] is None, "enabled twice")
+    done = subprocess.run([machine.mvld, "enable", "--json", "--pass", "no-such-pass", one], capture_output=True, text=True)
+    check(done.returncode == 1 and json.loads(done.stdout)[0]["by"] == "set-interp", f"enable --json, of one that is enabled: {done}")
+    did([machine.mvld, "enable", one])
     taken = json.loads(did([machine.mvld, "disable", "--json", one]))
     check({row["changed"] for row in taken} == {str(one), str(machine.apps / "apps.d" / "one.conf")}
           and {(row["program"], row["why"]) for row in taken} == {(str(one), None)}, f"disable --json: {taken}")

@@ -143,9 +143,9 @@ def wrapper_of_earlier(machine):
 
 
 def users_wrapper(machine):
-    """A user without rights enables a program of the machine's for herself."""
+    """A user without rights enables a program of the machine's for herself; at first her home is empty."""
     home = machine.folder / "home"
-    (home / ".local" / "bin").mkdir(parents=True)
+    home.mkdir()
     machine.command("tool")
     subprocess.run(["chown", "-R", "65534:65534", home], check=True)
     own = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "env", "-u", "XDG_CONFIG_HOME", f"HOME={home}",
@@ -167,6 +167,11 @@ def users_wrapper(machine):
     script.write_text("#!/bin/sh\n")
     done = subprocess.run([*own, machine.mvld, "enable", script], capture_output=True, text=True)
     check(done.returncode == 1 and "the machine needs" in done.stderr, f"a script of the machine's shell: {done}")
+    script.write_text(f"#!{script}\n")
+    done = subprocess.run([*own, machine.mvld, "enable", script], capture_output=True, text=True)
+    check(done.returncode == 1 and "a script, too" in done.stderr, f"a script that reads itself: {done}")
+    done = subprocess.run(["env", "-i", machine.mvld, "disable", "--json", "tool"], user=65534, capture_output=True, text=True)
+    check((done.returncode, done.stdout) == (1, "[]\n") and "neither HOME" in done.stderr, f"without a record: {done}")
     script.unlink()
     done = subprocess.run([*own, machine.mvld, "enable", "--by", "wrap", "tool"], capture_output=True, text=True)
     check(done.returncode == 2 and done.stderr == "mvld enable: --by wrap: it is wrapper, unit or set-interp\n", f"{done}")
@@ -210,7 +215,7 @@ def unit(machine):
     for wrong, why in ("none.service", "there is no unit"), ("own.socket", "not the name of a service"), \
                       ("../x.service", "not the name of a service"):
         check(why in machine.fails("enable", "--unit", wrong, program), f"{wrong} is not refused")
-    check("--unit says" in machine.fails("enable", "--by", "unit", program), "no unit")
+    check("say which unit starts it: --unit " in machine.fails("enable", "--by", "unit", program), "no unit")
     machine.is_plain(before)
     did([machine.mvld, "enable", "--unit", "own", program])
     drop_in = UNITS / "own.service.d" / "mvld-service.conf"

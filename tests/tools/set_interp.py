@@ -134,7 +134,7 @@ with scratch() as folder:
         code, out, err = run(mvld, "set-interp", "--json", *words)
         return code, [(row["program"], row["interpreter"], bool(row["why"])) for row in json.loads(out)]
 
-    link = folder / "link-to-pie"
+    link = folder / "link-for-json"
     link.symlink_to(program)
     plainly = interpreter(program)
     equal(as_json("--print", link, folder / "absent"), (1, [(str(program), plainly, False), (str(folder / "absent"), None, True)]),
@@ -142,6 +142,7 @@ with scratch() as folder:
     equal(as_json("--loader", long, program), (0, [(str(program), str(long), False)]), "changed")
     equal(as_json("--restore", program), (0, [(str(program), plainly, False)]), "restored")
     equal(as_json("--restore", program), (1, [(str(program), plainly, True)]), "not restored")
+    equal(as_json("--loader", folder / "absent", program), (1, []), "a loader that is not there")
 
     refused(folder / "absent", "No such file")
     refused(program, "no record", "--restore")
@@ -193,7 +194,7 @@ with scratch() as folder:
         equal(sorted(folder.glob(".mvld-*")), [], f"{options}: what is left aside")
 
     # Through a symbolic link the file changes, not the link.
-    link = folder / "link-for-json"
+    link = folder / "link"
     link.symlink_to(program)
     equal(run(mvld, "set-interp", "--loader", long, link)[0], 0, "a symbolic link")
     check(link.is_symlink(), "a symbolic link stays one")

@@ -97,8 +97,12 @@ with scratch() as scratched:
         script = folder / "script"
         script.write_text(f"#!{program}\n")
         script.chmod(0o755)
-        remedy = json.loads(tried(folder, "--seconds", "2", "--json", script)[1])["remedy"]
+        remedy = json.loads(tried(folder, "--seconds", "6", "--json", script)[1])["remedy"]
         check(remedy and remedy.startswith("mvld enable ") and remedy.endswith(f" {program}"), f"of a script: {remedy}")
+        script.write_text(f"#!/usr/bin/env -S {program} -x\n")
+        code, out, err = tried(folder, "--seconds", "1", script)
+        equal((code, out), (1, ""), "a script of env(1)")
+        contains(err, f": mvld try {program} {script}\n", "a script of env(1)")
         in_a_chroot(folder, program)
     code, out, err = tried(folder, "--seconds", "2", "true")
     equal((code, err), (3, ""), f"`true' gains nothing\n{out}")

@@ -2,7 +2,7 @@
  *
  * attach/choose.c: which threads may be stopped, and in which order they are tried.
  *
- * Those that have done the least come first, since nobody waits for them.
+ * Those that have done the least come first, since hardly anybody waits for them.
  *
  * A program mostly ignores SIGCHLD.  The kernel keeps that signal for a thread that is traced, and it then interrupts
  * other threads, whose epoll_wait(2) says EINTR.  So beside others a thread is stopped when it has no child.  One that it

@@ -342,8 +342,7 @@ static int try_thread(struct attach *a, enum attach_place place, pid_t thread, i
     return 0;
 }
 
-/* Tries each thread once: first the one that was stopped before, then those that do the least, since nobody waits for
- * them. */
+/* Tries each thread once: first the one that was stopped before. */
 static int try_threads(struct attach *a, enum attach_place place, int running)
 {
     struct attach_candidate *list;

@@ -81,7 +81,7 @@ size_t passes_each(const char *folders, visitor *visit, void *cookie)
 
 static const char *type_name(enum mvld_option_type type)
 {
-    static const char *const names[] = {"?", "bool", "number", "word", "text", "prefix", "?", "file", "symbol"};
+    static const char *const names[] = {"?", "bool", "number", "word", "text", "prefix", "file", "symbol"};
     return names[type < sizeof names / sizeof *names ? type : 0];
 }
 

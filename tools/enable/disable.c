@@ -136,6 +136,8 @@ int tool_disable(int argc, char **argv)
         why = changes_read(record, &rows);
     if (why) {
         complain("disable", "%s", why);
+        if (j)
+            puts("[]");
         return TOOL_FAILED;
     }
     if (j)

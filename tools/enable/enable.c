@@ -141,8 +141,8 @@ static void print_text(const struct target *t, const struct way *way, const char
 {
     printf("%s starts under mvld by %s%s%s; `mvld disable %s' takes it back\n", t->program, way->name,
            way->text ? " " : "", way->text ? place : "", t->program);
-    if (way == ways)
-        puts("  it takes each start some 0.4 ms, which --by set-interp does not: that changes the program's file");
+    if (way == ways && !geteuid())
+        puts("  each start takes some 0.4 ms more; --by set-interp avoids that, and changes the program's file");
     if (way->enter) {
         char *unit = unit_of(place);
         printf("  from its next start: systemctl restart %s\n", unit);
@@ -223,7 +223,12 @@ static const char *objection(const char *program, int force);
 static const char *objection_to_script(const struct program *script, int force)
 {
     char *reader = program_of_script(script), *program = reader ? realpath(reader, NULL) : NULL;
-    const char *why = program ? objection(program, force) : strerror(errno);
+    struct program p;
+    const char *why;
+    if (!program || program_open(&p, program))
+        why = strerror(errno);
+    else
+        why = p.kind == PROGRAM_SCRIPT ? "that is a script, too" : objection(program, force);
     if (why)
         return must_print("it is a script, and for %s, which reads it: %s", reader ? reader : script->interpreter, why);
     return must_print("it is a script: say `mvld enable %s' for the program that reads it", reader);
@@ -286,7 +291,7 @@ static int enable(const struct wish *w, const char *name)
     else
         status = enable_target(w, &t);
     if (w->json)
-        enable_report(w->json, t.program ? t.program : name, status);
+        enable_report(w->json, t.program ? t.program : name);
     if (lock >= 0)
         close(lock);
     free(record);
@@ -368,6 +373,8 @@ int tool_enable(int argc, char **argv)
         return TOOL_USAGE;
     if (path_pass_folders()) {
         complain("enable", "this mvld is not installed, and its passes would not be found: ./dev install");
+        if (w.json)
+            puts("[]");
         return TOOL_FAILED;
     }
     if (!geteuid()) /* a cache of root's own would serve only root */

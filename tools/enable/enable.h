@@ -67,8 +67,8 @@ char *enable_trouble(const struct change *, char **remedy);
 
 /* Whether the program is enabled and exists, but does not start from a snapshot that fits. */
 int enable_is_stale(const char *program);
-/* Writes the objects of `mvld status --json' for this program, or that it was not enabled. */
-void enable_report(struct json *, const char *program, int failed);
+/* Writes the objects of `mvld status --json' for this program, or one that says that it is not enabled. */
+void enable_report(struct json *, const char *program);
 
 /* ---- steps.c -------------------------------------------------------------------------------- */
 

@@ -174,16 +174,19 @@ static int report(const struct change *c, struct json *j)
     return status;
 }
 
-void enable_report(struct json *j, const char *program, int failed)
+void enable_report(struct json *j, const char *program)
 {
     char *record = changes_path();
     struct changes rows = {0};
-    if (failed)
-        print_json(j, program, NULL, &(struct state){.why = "it was not enabled"});
-    else if (record && !changes_read(record, &rows))
+    int n = 0;
+    if (record && !changes_read(record, &rows))
         for (const struct change *c = NULL; (c = changes_next(&rows, c, program));)
-            if (way_of(c))
+            if (way_of(c)) {
                 report(c, j);
+                n++;
+            }
+    if (!n)
+        print_json(j, program, NULL, &(struct state){.why = "it is not enabled"});
     changes_free(&rows);
     free(record);
 }

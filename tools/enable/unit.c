@@ -67,7 +67,7 @@ char *unit_place(const struct target *t, const char **why)
 
     *why = NULL;
     if (!t->unit)
-        *why = "--unit says which unit starts it";
+        *why = "say which unit starts it: --unit NAME.service";
     else if (geteuid())
         *why = "only root changes units";
     else if (strchr(unit, '/') || !dot || strcmp(dot, ".service"))

@@ -221,20 +221,21 @@ int tool_set_interp(int argc, char **argv)
         complain("set-interp", "%s: the loader must be an absolute path", r.loader);
         return TOOL_USAGE;
     }
-    if (r.action == SET && !r.force && access(r.loader, X_OK)) {
-        complain("set-interp", "%s: no such loader: programs would not start", r.loader);
-        return TOOL_FAILED;
-    }
     char *record = changes_path();
     const char *why = NULL;
-    int lock = r.action == PRINT ? -1 : changes_lock(record, "set-interp", r.action == SET, &why);
-    if (why && r.action == SET && !r.force) {
+    int lock = -1;
+    if (r.action == SET && !r.force && access(r.loader, X_OK))
+        why = must_print("%s: no such loader: programs would not start", r.loader);
+    else if (r.action != PRINT)
+        lock = changes_lock(record, "set-interp", r.action == SET, &why);
+    int refused = why && r.action == SET && !r.force;
+    if (refused) {
         complain("set-interp", "%s", why);
-        return TOOL_FAILED;
+        status = TOOL_FAILED;
     }
     if (r.json)
         json_begin(r.json, NULL, '[');
-    for (int i = optind; i < argc; i++)
+    for (int i = optind; i < argc && !refused; i++)
         if (handle_file(&r, argv[i]))
             status = TOOL_FAILED;
     if (r.json)
@@ -242,7 +243,7 @@ int tool_set_interp(int argc, char **argv)
     if (lock >= 0)
         close(lock);
     free(record);
-    if (r.action == SET)
+    if (r.action == SET && !refused)
         config_remind("set-interp");
     return status;
 }

@@ -186,7 +186,9 @@ static const char *resolve_program(char **argv, struct program *p)
         return strerror(errno);
     argv[0] = path;
     for (int depth = 0; p->kind == PROGRAM_SCRIPT && depth < 4; depth++) {
-        char *interpreter = must_print("%s", p->interpreter);
+        char *interpreter = must_print("%s", p->interpreter), *reader = program_of_script(p);
+        if (reader && strcmp(reader, interpreter)) /* env(1) starts it, which gains nothing itself */
+            return must_print("it is a script: mvld try %s %s", reader, path);
         if (program_open(p, interpreter))
             return strerror(errno);
     }
@@ -232,8 +234,9 @@ const char *prepare_ways(struct try_runs *r, const char *scratch, char **argv)
                      "direct-calls, concat", argv, argv, scratch, &place);
     }
     if (!wrapper)
-        add_snapshot(r, "mvld run, direct-calls", must_print("mvld run --pass direct-calls -- %s", argv[0]), "direct-calls", argv,
-                     command_of(argv, (const char *const[]){mvld, "run", "--", NULL}), second_cache(scratch), &here);
+        add_snapshot(r, "mvld run, direct-calls", must_print("mvld run --pass direct-calls -- %s", argv[0]),
+                     "direct-calls", argv, command_of(argv, (const char *const[]){mvld, "run", "--", NULL}),
+                     second_cache(scratch), &here);
     free(analyses);
     free(real);
     return NULL;

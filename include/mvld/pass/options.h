@@ -15,7 +15,7 @@ enum mvld_option_type {
     MVLD_OPTION_STRING,
     MVLD_OPTION_PREFIX,   /* `name` is a prefix such as "set." of any number of keys, each a string; they are
                            * adjacent in the settings */
-    MVLD_OPTION_FILE = 7, /* the path of a file that the pass reads, or "".  A snapshot is used only while the
+    MVLD_OPTION_FILE,     /* the path of a file that the pass reads, or "".  A snapshot is used only while the
                            * file is the one that it was made with */
     MVLD_OPTION_SYMBOL    /* "LIBRARY:SYMBOL", a definition in a library with that file name (setting_symbol).
                            * mvld reports an option that matched nothing at the start, and `mvld pipeline` one
