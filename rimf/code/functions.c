@@ -20,7 +20,7 @@
 
 /* ---- names ------------------------------------------------------------------------------------ */
 
-struct named {
+struct rimf_named {
     uintptr_t address;
     const char *name;
     int is_function;
@@ -29,24 +29,48 @@ struct named {
 /* Names of one object. */
 struct names {
     struct mvld_image *image;
-    uintptr_t start, end; /* of what has these names */
     int held; /* so are all functions of the object: see is_altered */
-    struct named *list; /* ascending, once all are there */
-    size_t n, room;
+    const struct rimf_named *list; /* ascending */
+    size_t n;
     struct analysis_symbols in; /* of the analysis, ascending */
     uintptr_t first; /* base of their values */
 };
 
+/* The names of an object while they are listed. */
+struct listing {
+    struct mvld_image *image;
+    struct rimf_named *list;
+    size_t n, room;
+};
+
 static int note_name(void *cookie, const struct mvld_symbol *symbol)
 {
-    struct names *names = cookie;
+    struct listing *all = cookie;
 
-    if (!symbol->address || symbol->address < names->start || symbol->address >= names->end)
+    if (!symbol->address)
         return 0;
-    if (!RIMF_ONE_MORE(&names->image->heap, names->list, names->n, names->room, 256))
+    if (!RIMF_ONE_MORE(&all->image->heap, all->list, all->n, all->room, 256))
         return -ENOMEM;
-    names->list[names->n++] = (struct named){symbol->address, symbol->name,
-                                             symbol->type == STT_FUNC || symbol->type == STT_GNU_IFUNC};
+    all->list[all->n++] = (struct rimf_named){symbol->address, symbol->name,
+                                              symbol->type == STT_FUNC || symbol->type == STT_GNU_IFUNC};
+    return 0;
+}
+
+/* Lists them once for all functions: a pass may ask for each function of an object by its address. */
+static int list_names(struct mvld_image *image, struct rimf_object *object)
+{
+    struct listing all = {.image = image};
+    int error = object->named ? 0 : rimf_symbol_each(&object->public, note_name, &all);
+
+    if (error < 0) {
+        rimf_heap_release(&image->heap, all.list);
+        return error;
+    }
+    if (!object->named) {
+        rimf_sort(all.list, all.n, sizeof *all.list);
+        object->named = all.list;
+        object->n_named = all.n;
+    }
     return 0;
 }
 
@@ -59,28 +83,21 @@ static int is_altered(const struct mvld_image *image, const struct rimf_object *
            elf_note_each(&object->view, MULTIVERSE_NOTE_NAME, MULTIVERSE_NOTE_TABLES, NULL, NULL);
 }
 
-static int names_open(struct names *names, struct mvld_image *image, struct rimf_object *object, uintptr_t start,
-                      uintptr_t end)
+static int names_open(struct names *names, struct mvld_image *image, struct rimf_object *object)
 {
     const struct analysis *s;
     const char *why;
     int error = code_bound_read(image);
 
-    *names = (struct names){.image = image, .start = start, .end = end, .held = is_altered(image, object)};
-    error = error ? error : rimf_symbol_each(&object->public, note_name, names);
-    if (error < 0)
+    error = error ? error : list_names(image, object);
+    if (error)
         return error;
-    rimf_sort(names->list, names->n, sizeof *names->list);
+    *names = (struct names){.image = image, .held = is_altered(image, object), .list = object->named, .n = object->n_named};
     s = rimf_analysis_whole(image, object, &why);
     if (!s || !analysis_symbols(s, &names->in))
         names->in.n = 0;
     names->first = object->view.bias + names->in.first;
     return 0;
-}
-
-static void names_close(struct names *names)
-{
-    rimf_heap_release(&names->image->heap, names->list);
 }
 
 /* Of several names one without underscores, if any: the last in alphabetical order.  The entries of the
@@ -163,14 +180,13 @@ int rimf_function_each(struct mvld_image *image, const struct mvld_object *publi
     s = rimf_analysis_branches(image, object, why);
     if (!s)
         return -ENODATA;
-    result = names_open(&names, image, object, 0, UINTPTR_MAX);
+    result = names_open(&names, image, object);
     for (size_t i = 0; i < s->n_units && !result; i++) {
         struct mvld_function function;
 
         fill(&function, object, s, &s->units[i], &names);
         result = visit(cookie, &function);
     }
-    names_close(&names);
     return result;
 }
 
@@ -181,7 +197,6 @@ int rimf_function_find(struct mvld_image *image, uintptr_t address, struct mvld_
     const struct analysis_unit *unit;
     const struct analysis *s;
     struct names names;
-    uintptr_t entry;
     const char *why;
     int error;
 
@@ -192,11 +207,9 @@ int rimf_function_find(struct mvld_image *image, uintptr_t address, struct mvld_
                ? analysis_unit_at(s, (uint32_t)(address - object->view.bias)) : NULL;
     if (!unit)
         return -ENOENT;
-    entry = object->view.bias + unit->start;
-    error = names_open(&names, image, object, entry, entry + unit->size);
+    error = names_open(&names, image, object);
     if (!error)
         fill(out, object, s, unit, &names);
-    names_close(&names);
     return error;
 }
 

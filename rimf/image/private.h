@@ -49,6 +49,8 @@ struct rimf_object {
     struct rimf_edit *edit;   /* image/edits.h: what passes want of its calls, the first of them first */
     struct rimf_slots *slots; /* image/slots.c; NULL until asked for */
     struct rimf_words *words; /* image/reference_tables.c; likewise */
+    struct rimf_named *named; /* code/functions.c: its symbols by address; likewise */
+    size_t n_named;
     struct opened_analysis *analysis; /* image/references.c; NULL until needed */
     struct rimf_object *next_gone;
     uint8_t build_id[RIMF_BUILD_ID_MAX];

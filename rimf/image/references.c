@@ -182,6 +182,8 @@ void rimf_image_close_analyses(struct mvld_image *image)
 
         rimf_heap_release(&image->heap, object->words);
         object->words = NULL;
+        rimf_heap_release(&image->heap, object->named);
+        object->named = NULL;
         if (!object->analysis)
             continue;
         analysis_unmap(&object->analysis->file, image->sys);

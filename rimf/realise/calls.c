@@ -142,16 +142,24 @@ static void miss_at(void *calls, uintptr_t at)
     emit_miss(c, way_of(c, &c->calls[analysis_first_from(c->calls, c->n_calls, sizeof *c->calls, linked)]), edit_other);
 }
 
+/* Where the call runs.  Code that is only planned to move is not there yet: its new address has no original. */
+static uintptr_t runs_at(const struct emit_calls *c, uintptr_t original)
+{
+    uintptr_t moved = c->object->moved ? rimf_moved_to(c->image, original) : 0;
+
+    return rimf_original_of(c->image, moved) ? moved : original;
+}
+
 static void list_call(struct emit_calls *c, struct changes *list, const struct analysis_call *call)
 {
-    uintptr_t at = c->object->view.bias + call->address, moved = c->object->moved ? rimf_moved_to(c->image, at) : 0;
+    uintptr_t original = c->object->view.bias + call->address, at = runs_at(c, original);
     const struct way *way = way_of(c, call);
     struct site site;
     const char *why;
 
     if (!way->target)
         return;
-    why = emit_call(c, call, moved ? moved : at, 0, moved ? SITE_MAX : code_room(c->object, at), way->target, &site);
+    why = emit_call(c, call, at, 0, at != original ? SITE_MAX : code_room(c->object, at), way->target, &site);
     if (why)
         emit_miss(c, way, why);
     else if (site.old != site.made)

@@ -12,7 +12,8 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parents[1]), str(HERE.parent / "start")]
+sys.path[:0] = [str(HERE.parents[1]), str(HERE.parent / "start"), str(HERE.parent / "store")]
+import snapshot_moved  # noqa: E402
 import support  # noqa: E402
 from starts import COUNT, SOURCES, both, bring, execute, start  # noqa: E402
 from support import check, HOST_LOADER, LOADER  # noqa: E402
@@ -90,6 +91,22 @@ def mdwe(programs):
 def no_exec(programs):
     """Under systemd's MemoryDenyWriteExecute the program is not hooked, or does not run."""
     hooked(programs, ["no-exec"], r"hooked: .* by /proc/self/mem")
+
+
+def no_moved_code(programs):
+    """A process that may make no memory executable, so that no code moves, crashes when it is to write a snapshot."""
+    program = snapshot_moved.Program(programs.folder)
+    program.analyze("--program", program.path)  # on-miss makes none without the C library's
+    plain = program.expected()
+    done = program.run(prefix=[programs.confine, "no-exec", "--"], status=1, MVLD_SNAPSHOT="1")
+    check("mvld: no snapshot: a pass failed" in done.stderr, done.stderr)
+    program.configure("on-miss = build\n")
+    done = program.run(prefix=[programs.confine, "mdwe", "--"], status=None)
+    if done.returncode != 77:  # the kernel knows it
+        check((done.returncode, done.stdout) == (0, plain), f"status {done.returncode}\n{done.stdout}{done.stderr}")
+        check(support.changed(done, "program") != (0, 0) and not support.has_moved(done),
+              f"calls are not direct, or code moved:\n{done.stderr}")
+    check(not [*program.cache.glob("mvld/snapshots/*/manifest")], "there is a snapshot")
 
 
 def unhooked(programs):

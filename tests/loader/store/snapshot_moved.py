@@ -55,9 +55,9 @@ class Program:
         return {"MVLD_PASS_PATH": self.passes, "MVLD_CONFIG": self.config,
                 "XDG_CACHE_HOME": self.cache, "MVLD_DEBUG": "files,passes", **more}
 
-    def run(self, *words, status=0, **more):
-        done = support.run([self.path, *words], **self.environment(TELL_MAPPED=1, **more))
-        check(done.returncode == status, f"status {done.returncode}\n{done.stdout}{done.stderr}")
+    def run(self, *words, prefix=(), status=0, **more):
+        done = support.run([*prefix, self.path, *words], **self.environment(TELL_MAPPED=1, **more))
+        check(status is None or done.returncode == status, f"status {done.returncode}\n{done.stdout}{done.stderr}")
         return done
 
     def make_snapshot(self):

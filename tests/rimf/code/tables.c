@@ -10,6 +10,7 @@
 #include "../image/process.h"
 
 #include <dlfcn.h>
+#include <time.h>
 
 #define MOST (1u << 20) /* bytes of code of one file */
 
@@ -51,6 +52,49 @@ static int stop(void *cookie, const struct mvld_function *f)
     return *(int *)cookie;
 }
 
+/* ---- many ---- */
+
+static int count(void *cookie, const struct mvld_function *f)
+{
+    (void)f;
+    ++*(size_t *)cookie;
+    return 0;
+}
+
+static int find_one(void *cookie, const struct mvld_function *f)
+{
+    struct mvld_function found;
+
+    CHECK(rimf_api()->function_find(cookie, f->entry, &found) == 0 && found.flags == f->flags);
+    return 0;
+}
+
+static double cpu_seconds(void)
+{
+    struct timespec time;
+
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+}
+
+/* Finds each function of a large object by its address. */
+static void find_each(struct mvld_image *image, const struct mvld_object *object)
+{
+    double start, walk, find;
+    const char *why;
+    size_t n = 0;
+
+    rimf_image_close_analyses(image); /* so that the walk reads what it needs */
+    start = cpu_seconds();
+    CHECK(rimf_api()->function_each(image, object, count, &n, &why) == 0);
+    walk = cpu_seconds() - start;
+    start = cpu_seconds();
+    CHECK(rimf_api()->function_each(image, object, find_one, image, &why) == 0);
+    find = cpu_seconds() - start;
+    /* A walk reads the object's symbols once.  If each search did so, too, this would take hundreds of times as long. */
+    CHECK(n < 1000 || find < 30 * walk, "(%zu functions: a walk takes %f s, finding each %f s)", n, walk, find);
+}
+
 int main(int argc, char **argv)
 {
     struct analysis_place place = {.folder = argv[1], .user = geteuid()};
@@ -71,6 +115,7 @@ int main(int argc, char **argv)
         CHECK(rimf_api()->function_each(image, object, print_function, image, &why) >= 0, "%s", why);
         printed = 0;
         CHECK(rimf_api()->function_each(image, object, stop, &seven, &why) == 7);
+        find_each(image, object);
     }
     CHECK(rimf_api()->function_find(image, (uintptr_t)main, &f) == -ENOENT);
     CHECK(rimf_api()->function_each(image, rimf_api()->object_at(image, 0), stop, &seven, &why) == -ENODATA && *why);
