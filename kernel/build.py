@@ -39,7 +39,8 @@ BOOTS = {
                 (2, "locks,selftest,hotplug,starved_hotplug,tracer", 5, 200), (2, "torture", 15, 600)],
     "guests": [(1, "locks,selftest,control,damage,modules", 20, 1000, "xen"), (2, "locks,selftest,control", 1, 1, "xen"),
                (2, "hotplug", 20, 1000, "xen"), (2, "torture", 15, 600, "xen"),
-               (1, "locks,selftest,control,damage,modules", 5, 20, "kvm"), (2, "locks,selftest,control,hotplug", 5, 20, "kvm")],
+               (1, "locks,selftest,control,damage,modules", 5, 20, "kvm"),
+               (2, "locks,selftest,control,hotplug", 5, 20, "kvm")],
     "stock": [(1, "", 1, 1), (2, "", 1, 1)],
     "one": [(1, "", 1, 1)],
     "static": [(1, "", 1, 1), (2, "", 1, 1)],
@@ -273,7 +274,8 @@ def results(log):
 def boot(out, number, cpus, tests, times, under=None):
     """The guest's results, as {name: what}."""
     log = out / f"boot.{number}.log"
-    say(f"{out.name}{', under ' * bool(under)}{under or ''}: {cpus} processor{'s' * (cpus > 1)}: {tests or 'boot'}, {times} times")
+    where = f"{out.name}, under {under}" if under else out.name
+    say(f"{where}: {cpus} processor{'s' * (cpus > 1)}: {tests or 'boot'}, {times} times")
     try:
         subprocess.run(guest(out, log, cpus, tests, times, under=under), timeout=600 + 20 * times, check=True)
     except subprocess.TimeoutExpired:
