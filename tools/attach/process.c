@@ -67,7 +67,7 @@ int attach_fail(struct attach *a, const char *format, ...)
     va_end(args);
     if (a->folder >= 0 && attach_has_ended(a))
         snprintf(a->why, sizeof a->why, "process %d has ended", a->pid);
-    else if (a->maps >= 0 && pread(a->maps, &byte, 1, 0) == 0)
+    else if (a->memory >= 0 && pread(a->memory, &byte, 1, 0) == 0) /* an error (EIO), as long as there is memory */
         snprintf(a->why, sizeof a->why, "process %d executes another program", a->pid);
     return -1;
 }
