@@ -23,7 +23,7 @@ from pathlib import Path
 
 ROOM = Path(__file__).resolve().parent
 SOURCE = ROOM.parent
-TOOLS = ("sh cat ls mount insmod rmmod dmesg grep sed head tail sleep reboot tr wc").split()
+TOOLS = ("sh cat ls mount insmod rmmod dmesg grep sed head tail sleep reboot tr wc tee").split()
 FIRMWARE = ("bios-256k.bin", "kvmvapic.bin", "linuxboot_dma.bin")  # what QEMU needs to boot a kernel
 MODULES = ("kernel/torture.ko", "kernel/locking/locktorture.ko", "kernel/rcu/rcutorture.ko",
            "multiverse/kernel/linux/multiverse_test.ko")
