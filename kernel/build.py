@@ -24,7 +24,6 @@ from pathlib import Path
 ROOM = Path(__file__).resolve().parent
 SOURCE = ROOM.parent
 TOOLS = ("sh cat ls mount insmod rmmod dmesg grep sed head tail sleep reboot tr wc").split()
-FIRMWARE = ("bios-256k.bin", "kvmvapic.bin", "linuxboot_dma.bin")  # what QEMU needs to boot a kernel
 MODULES = ("kernel/torture.ko", "kernel/locking/locktorture.ko", "kernel/rcu/rcutorture.ko",
            "multiverse/kernel/linux/multiverse_test.ko")
 DAMAGED = 100
@@ -38,9 +37,7 @@ BOOTS = {
     "lockdep": [(1, "locks,selftest,damage,shortages,starved_control,starved_module,tracer,modules", 5, 100),
                 (2, "locks,selftest,hotplug,starved_hotplug,tracer", 5, 200), (2, "torture", 15, 600)],
     "guests": [(1, "locks,selftest,control,damage,modules", 20, 1000, "xen"), (2, "locks,selftest,control", 1, 1, "xen"),
-               (2, "hotplug", 20, 1000, "xen"), (2, "torture", 15, 600, "xen"),
-               (1, "locks,selftest,control,damage,modules", 5, 20, "kvm"),
-               (2, "locks,selftest,control,hotplug", 5, 20, "kvm")],
+               (2, "hotplug", 20, 1000, "xen"), (2, "torture", 15, 600, "xen")],
     "stock": [(1, "", 1, 1), (2, "", 1, 1)],
     "one": [(1, "", 1, 1)],
     "static": [(1, "", 1, 1), (2, "", 1, 1)],
@@ -183,28 +180,17 @@ def damage(module, root):
         (root / f"damaged.{number}.ko").write_bytes(code)
 
 
-def copy_with_libraries(program, root, name):
-    shutil.copy(program, root / "bin" / name)
-    listed = subprocess.run(["ldd", program], capture_output=True, text=True).stdout  # none if it is static
-    for library in re.findall(r"(/\S+) \(0x", listed):
-        (root / library[1:]).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(library, root / library[1:])
-
-
-def pack(root, cpio):
-    names = "\n".join(str(p.relative_to(root)) for p in sorted(root.rglob("*")))
-    with open(cpio, "wb") as file:
-        subprocess.run(["cpio", "--quiet", "-o", "-H", "newc"], cwd=root, input=names.encode(), stdout=file, check=True)
-    return cpio
-
-
 def initrd(out):
     """init, busybox, the modules."""
-    root = out / "root"
+    root, cpio = out / "root", out / "initrd"
     shutil.rmtree(root, ignore_errors=True)
     for name in ("bin", "proc", "sys", "dev"):
         (root / name).mkdir(parents=True)
-    copy_with_libraries("/bin/busybox", root, "busybox")
+    shutil.copy("/bin/busybox", root / "bin/busybox")
+    listed = subprocess.run(["ldd", "/bin/busybox"], capture_output=True, text=True).stdout  # none if it is static
+    for library in re.findall(r"(/\S+) \(0x", listed):
+        (root / library[1:]).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(library, root / library[1:])
     for tool in TOOLS:
         (root / "bin" / tool).symlink_to("busybox")
     shutil.copy(ROOM / "guest/init", root / "init")
@@ -214,20 +200,10 @@ def initrd(out):
             shutil.copy(out / name, root)
     if (root / "multiverse_test.ko").exists():
         damage(root / "multiverse_test.ko", root)
-    return pack(root, out / "initrd")
-
-
-def host_initrd(out):
-    """The same with QEMU, the kernel and the initrd of its guest."""
-    inner, root = initrd(out), out / "root"
-    copy_with_libraries(shutil.which("qemu-system-x86_64"), root, "qemu")
-    for name in FIRMWARE:
-        for folder in ("/usr/share/seabios", "/usr/share/qemu"):
-            if (Path(folder) / name).exists():
-                shutil.copy(Path(folder) / name, root)
-    shutil.copy(out / "arch/x86/boot/bzImage", root)
-    shutil.copy(inner, root)
-    return pack(root, out / "initrd.host")
+    names = "\n".join(str(p.relative_to(root)) for p in sorted(root.rglob("*")))
+    with open(cpio, "wb") as file:
+        subprocess.run(["cpio", "--quiet", "-o", "-H", "newc"], cwd=root, input=names.encode(), stdout=file, check=True)
+    return cpio
 
 
 def xen(at):
@@ -253,14 +229,11 @@ def guest(out, log, cpus, tests, times, more="", monitor="none", under=None):
         module = f"{kernel} console=hvc0 mvtest={tests} {append}".replace(",", ",,")
         boots = ["-m", "1024", "-kernel", xen(out.parent), "-initrd", f"{module},{initrd(out)}", "-append",
                  f"console=com1 com1=115200,8n1 dom0_mem=512M dom0_max_vcpus={cpus}"]
-    elif under == "kvm":
-        boots = ["-m", "1536", "-kernel", kernel, "-initrd", host_initrd(out), "-append",
-                 f"console=ttyS0 mvtest=host mvguest={tests} {append}"]
     else:
         boots = ["-m", "512", "-kernel", kernel, "-initrd", initrd(out), "-append",
                  f"console=ttyS0 mvtest={tests} {append}"]
     # QEMU's iretq to user space reads the stack as the kernel would, which SMAP refuses to Xen's first domain.
-    cpu = {"xen": "max,-smap", "kvm": "EPYC"}.get(under, "max")
+    cpu = "max,-smap" if under == "xen" else "max"
     command = ["qemu-system-x86_64", "-accel", "tcg", "-cpu", cpu, "-smp", f"{cpus},sockets={cpus}", "-display", "none",
                "-serial", f"file:{log}", "-monitor", monitor, "-no-reboot", *boots]
     return [str(c) for c in command]
