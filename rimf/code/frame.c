@@ -34,22 +34,22 @@ int code_frame_of(const struct rimf_object *object, const struct analysis *s, co
     size_t i = analysis_frame_from(s, unit->start);
     uintptr_t at = i < s->n_frames && s->frames[i].start == unit->start ? object->view.bias + s->frames[i].fde : 0;
     uint64_t back, none, own;
-    struct reader fde = take_record(reader_at(object, at), &back), content;
+    struct reader fde = frame_record(reader_at(object, at), &back), content;
     struct cie cie;
 
     if (fde.bad)
         return -ENOENT;
-    content = take_record(reader_at(object, at + sizeof(uint32_t) - back), &none);
+    content = frame_record(reader_at(object, at + sizeof(uint32_t) - back), &none);
     if (none || cie_read(content, &cie) || !is_usual(&cie))
         return -ENOENT;
-    take(&fde, 4);
-    own = take(&fde, 4) == unit->size ? take_uleb(&fde) : UINT64_MAX;
+    frame_uint(&fde, 4);
+    own = frame_uint(&fde, 4) == unit->size ? frame_uleb128(&fde) : UINT64_MAX;
     if (fde.bad || own > (size_t)(fde.end - fde.at))
         return -ENOENT;
     frame->initial = cie.program;
     frame->program = fde;
     frame->program.at += own;
-    frame->has_pads = own && cie.table_how != ENCODING_OMIT && take_encoded(&fde, cie.table_how & 0x0f, 0) != 0;
+    frame->has_pads = own && cie.table_how != ENCODING_OMIT && frame_encoded(&fde, cie.table_how & 0x0f, 0) != 0;
     return 0;
 }
 
@@ -99,25 +99,25 @@ static int recall(struct unwinding *u)
 /* One instruction; DWARF 5, 6.4.2. */
 static int step(struct unwinding *u, struct reader *r)
 {
-    uint64_t op = take(r, 1), low = op & 0x3f, first;
+    uint64_t op = frame_uint(r, 1), low = op & 0x3f, first;
 
     switch (op & 0xc0) {
     case 0x40: u->at += (uint32_t)low; return 0;                     /* advance_loc */
-    case 0x80: return save(u, low, take_uleb(r));                  /* offset */
+    case 0x80: return save(u, low, frame_uleb128(r));                  /* offset */
     case 0xc0: return low > 16 ? -ENOTSUP : save(u, low, u->initial.saved[low]); /* restore */
     }
     switch (op) {
     case 0x00: return 0;                                             /* nop */
-    case 0x02: u->at += (uint32_t)take(r, 1); return 0;        /* advance_loc1, 2, 4 */
-    case 0x03: u->at += (uint32_t)take(r, 2); return 0;
-    case 0x04: u->at += (uint32_t)take(r, 4); return 0;
-    case 0x08: return save(u, take_uleb(r), 0);                    /* same_value */
+    case 0x02: u->at += (uint32_t)frame_uint(r, 1); return 0;        /* advance_loc1, 2, 4 */
+    case 0x03: u->at += (uint32_t)frame_uint(r, 2); return 0;
+    case 0x04: u->at += (uint32_t)frame_uint(r, 4); return 0;
+    case 0x08: return save(u, frame_uleb128(r), 0);                    /* same_value */
     case 0x0a: return remember(u);
     case 0x0b: return recall(u);
-    case 0x0c: first = take_uleb(r); return set_cfa(u, first, take_uleb(r)); /* def_cfa */
-    case 0x0d: return set_cfa(u, take_uleb(r), u->now.offset);     /* def_cfa_register */
-    case 0x0e: return set_cfa(u, u->now.base, take_uleb(r));       /* def_cfa_offset */
-    case 0x2e: take_uleb(r); return 0;                             /* GNU_args_size */
+    case 0x0c: first = frame_uleb128(r); return set_cfa(u, first, frame_uleb128(r)); /* def_cfa */
+    case 0x0d: return set_cfa(u, frame_uleb128(r), u->now.offset);     /* def_cfa_register */
+    case 0x0e: return set_cfa(u, u->now.base, frame_uleb128(r));       /* def_cfa_offset */
+    case 0x2e: frame_uleb128(r); return 0;                             /* GNU_args_size */
     }
     return -ENOTSUP;
 }

@@ -49,37 +49,37 @@ static const char *expression_operands(uint8_t code)
     return code < RIMF_COUNT(operands) ? operands[code] : "";
 }
 
-static int take_operands(struct reader *r, const char *operands);
+static int read_operands(struct reader *r, const char *operands);
 
-static int take_expression(struct reader *r)
+static int read_expression(struct reader *r)
 {
-    uint64_t size = take_uleb(r);
+    uint64_t size = frame_uleb128(r);
     struct reader inner = *r;
 
     if (r->bad || size > (uint64_t)(r->end - r->at))
         return -1;
     inner.end = r->at + size;
     while (inner.at < inner.end)
-        if (take_operands(&inner, expression_operands((uint8_t)take(&inner, 1))))
+        if (read_operands(&inner, expression_operands((uint8_t)frame_uint(&inner, 1))))
             return -1;
     r->at = inner.at;
     r->address = inner.address;
     return 0;
 }
 
-static int take_operands(struct reader *r, const char *operands)
+static int read_operands(struct reader *r, const char *operands)
 {
     if (!*operands)
         return -1;
     for (; *operands; operands++) {
         switch (*operands) {
-        case 'u': take_uleb(r); break;
-        case 's': take_sleb(r); break;
+        case 'u': frame_uleb128(r); break;
+        case 's': frame_sleb128(r); break;
         case 'e':
-            if (take_expression(r))
+            if (read_expression(r))
                 return -1;
             break;
-        case '1': case '2': case '4': case '8': take(r, (size_t)(*operands - '0')); break;
+        case '1': case '2': case '4': case '8': frame_uint(r, (size_t)(*operands - '0')); break;
         }
     }
     return r->bad ? -1 : 0;
@@ -88,7 +88,7 @@ static int take_operands(struct reader *r, const char *operands)
 int cfa_can_move(struct reader *r)
 {
     while (!r->bad && r->at < r->end)
-        if (take_operands(r, frame_operands((uint8_t)take(r, 1))))
+        if (read_operands(r, frame_operands((uint8_t)frame_uint(r, 1))))
             return 0;
     return !r->bad;
 }

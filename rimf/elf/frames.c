@@ -6,7 +6,7 @@
 
 #include "rimf/base/base.h"
 
-uint64_t take(struct reader *r, size_t size)
+uint64_t frame_uint(struct reader *r, size_t size)
 {
     uint64_t value = 0;
 
@@ -20,14 +20,14 @@ uint64_t take(struct reader *r, size_t size)
     return value;
 }
 
-uint64_t take_uleb(struct reader *r)
+uint64_t frame_uleb128(struct reader *r)
 {
     uint64_t value = 0;
     unsigned shift = 0;
     uint8_t byte;
 
     do {
-        byte = (uint8_t)take(r, 1);
+        byte = (uint8_t)frame_uint(r, 1);
         if (shift < 64)
             value |= (uint64_t)(byte & 0x7f) << shift;
         shift += 7;
@@ -37,10 +37,10 @@ uint64_t take_uleb(struct reader *r)
     return value;
 }
 
-uint64_t take_sleb(struct reader *r)
+uint64_t frame_sleb128(struct reader *r)
 {
     const uint8_t *start = r->at;
-    uint64_t value = take_uleb(r);
+    uint64_t value = frame_uleb128(r);
     size_t bits = 7 * (size_t)(r->at - start);
 
     if (!r->bad && bits < 64 && r->at[-1] & 0x40)
@@ -48,20 +48,20 @@ uint64_t take_sleb(struct reader *r)
     return value;
 }
 
-uint64_t take_encoded(struct reader *r, uint8_t how, uint64_t data)
+uint64_t frame_encoded(struct reader *r, uint8_t how, uint64_t data)
 {
     uint64_t base = r->address, value;
 
     switch (how & 0x0f) {
     case 0x0:
     case 0x4:
-    case 0xc: value = take(r, 8); break;
-    case 0x1: value = take_uleb(r); break;
-    case 0x2: value = take(r, 2); break;
-    case 0x3: value = take(r, 4); break;
-    case 0x9: value = take_sleb(r); break;
-    case 0xa: value = (uint64_t)(int64_t)(int16_t)take(r, 2); break;
-    case 0xb: value = (uint64_t)(int64_t)(int32_t)take(r, 4); break;
+    case 0xc: value = frame_uint(r, 8); break;
+    case 0x1: value = frame_uleb128(r); break;
+    case 0x2: value = frame_uint(r, 2); break;
+    case 0x3: value = frame_uint(r, 4); break;
+    case 0x9: value = frame_sleb128(r); break;
+    case 0xa: value = (uint64_t)(int64_t)(int16_t)frame_uint(r, 2); break;
+    case 0xb: value = (uint64_t)(int64_t)(int32_t)frame_uint(r, 4); break;
     default: r->bad = 1; return 0;
     }
     if (!value)
@@ -75,26 +75,26 @@ uint64_t take_encoded(struct reader *r, uint8_t how, uint64_t data)
     return 0;
 }
 
-struct reader take_record(struct reader r, uint64_t *id)
+struct reader frame_record(struct reader r, uint64_t *id)
 {
-    uint64_t length = take(&r, 4);
+    uint64_t length = frame_uint(&r, 4);
 
     r.bad |= length < 4 || length >= 0xfffffff0 || length > (uint64_t)(r.end - r.at);
     if (!r.bad)
         r.end = r.at + length;
-    *id = take(&r, 4);
+    *id = frame_uint(&r, 4);
     return r;
 }
 
-static void take_letter(struct reader *r, char letter, struct cie *cie)
+static void read_augmentation(struct reader *r, char letter, struct cie *cie)
 {
     switch (letter) {
-    case 'R': cie->range_how = (uint8_t)take(r, 1); break;
-    case 'L': cie->table_how = (uint8_t)take(r, 1); break;
+    case 'R': cie->range_how = (uint8_t)frame_uint(r, 1); break;
+    case 'L': cie->table_how = (uint8_t)frame_uint(r, 1); break;
     case 'P':
-        cie->personality_how = (uint8_t)take(r, 1);
+        cie->personality_how = (uint8_t)frame_uint(r, 1);
         cie->personality_at = r->address;
-        cie->personality = take_encoded(r, cie->personality_how & ~ENCODING_INDIRECT, 0);
+        cie->personality = frame_encoded(r, cie->personality_how & ~ENCODING_INDIRECT, 0);
         break;
     case 'S': cie->signal = 1; break;
     case 'B': cie->keyed = 1; break;
@@ -108,23 +108,23 @@ int cie_read(struct reader r, struct cie *cie)
     const uint8_t *end = NULL;
     uint64_t size;
 
-    *cie = (struct cie){.version = (uint8_t)take(&r, 1), .table_how = ENCODING_OMIT,
+    *cie = (struct cie){.version = (uint8_t)frame_uint(&r, 1), .table_how = ENCODING_OMIT,
                         .personality_how = ENCODING_OMIT};
     letters = (const char *)r.at;
-    while (take(&r, 1))
+    while (frame_uint(&r, 1))
         ;
-    cie->code_alignment = take_uleb(&r);
-    cie->data_alignment = take_sleb(&r);
-    cie->return_address = take_uleb(&r);
+    cie->code_alignment = frame_uleb128(&r);
+    cie->data_alignment = frame_sleb128(&r);
+    cie->return_address = frame_uleb128(&r);
     cie->sized = !r.bad && *letters == 'z';
     if (cie->sized) {
-        size = take_uleb(&r);
+        size = frame_uleb128(&r);
         r.bad |= size > (uint64_t)(r.end - r.at);
         end = r.bad ? NULL : r.at + size;
         letters++;
     }
     for (; !r.bad && *letters; letters++)
-        take_letter(&r, *letters, cie);
+        read_augmentation(&r, *letters, cie);
     cie->program = r;
     cie->whole = r.at == end;
     return r.bad ? -1 : 0;

@@ -121,7 +121,7 @@ struct descriptor {
     size_t size;
 };
 
-static int take(void *cookie, const void *desc, size_t size)
+static int note_build_id(void *cookie, const void *desc, size_t size)
 {
     *(struct descriptor *)cookie = (struct descriptor){desc, size};
     return 1;
@@ -131,7 +131,7 @@ const uint8_t *elf_build_id(const struct elf_view *view, size_t *size)
 {
     struct descriptor found = {NULL, 0};
 
-    elf_note_each(view, "GNU", NT_GNU_BUILD_ID, take, &found);
+    elf_note_each(view, "GNU", NT_GNU_BUILD_ID, note_build_id, &found);
     *size = found.size;
     return found.bytes;
 }
@@ -141,7 +141,7 @@ const uint8_t *elf_build_id(const struct elf_view *view, size_t *size)
 const uint8_t *elf_head_note(const void *head, size_t size, const char *name, uint32_t type, size_t *desc_size)
 {
     struct descriptor found = {NULL, 0};
-    struct visitor visitor = {name, rimf_strlen(name) + 1, type, take, &found};
+    struct visitor visitor = {name, rimf_strlen(name) + 1, type, note_build_id, &found};
     size_t n;
     const Elf64_Phdr *ph = elf_headers(head, size, &n);
     int truncated = 0;
@@ -162,7 +162,7 @@ const uint8_t *elf_head_note(const void *head, size_t size, const char *name, ui
 const uint8_t *elf_mapped_build_id(const struct rimf_sys *sys, const Elf64_Phdr *ph, size_t n, uintptr_t bias, size_t *size)
 {
     struct descriptor found = {NULL, 0};
-    struct visitor visitor = {"GNU", sizeof "GNU", NT_GNU_BUILD_ID, take, &found};
+    struct visitor visitor = {"GNU", sizeof "GNU", NT_GNU_BUILD_ID, note_build_id, &found};
     int truncated = 0;
 
     for (size_t i = 0; i < n && !found.bytes; i++) {

@@ -26,33 +26,33 @@ static int read_cie(const struct object *o, uint64_t address, struct last_cie *l
     if (last->address == address)
         return 0;
     last->address = 0;
-    r = take_record(reader_at(o, address), &id);
+    r = frame_record(reader_at(o, address), &id);
     if (id != 0 || cie_read(r, &last->cie))
         return -1;
     last->address = address;
     return 0;
 }
 
-static void take_fde(const struct object *o, uint64_t address, struct last_cie *last,
+static void read_fde(const struct object *o, uint64_t address, struct last_cie *last,
                      struct vector *frames)
 {
     uint64_t id, start, size, lsda = 0;
-    struct reader r = take_record(reader_at(o, address), &id);
+    struct reader r = frame_record(reader_at(o, address), &id);
     const struct cie *cie = &last->cie;
     const struct segment *s;
     int unread = 0;
 
     if (r.bad || id == 0 || id > address + 4 || read_cie(o, address + 4 - id, last))
         return;
-    start = take_encoded(&r, cie->range_how, 0);
-    size = take_encoded(&r, cie->range_how & 0x0f, 0);
+    start = frame_encoded(&r, cie->range_how, 0);
+    size = frame_encoded(&r, cie->range_how & 0x0f, 0);
     s = object_segment(o, start);
     if (r.bad || !size || !s || !(s->flags & PF_X) || start >= s->file_end ||
         size > s->file_end - start)
         return;
     if (cie->sized && cie->table_how != ENCODING_OMIT) {
-        take_uleb(&r);
-        lsda = take_encoded(&r, cie->table_how, 0);
+        frame_uleb128(&r);
+        lsda = frame_encoded(&r, cie->table_how, 0);
         unread = r.bad || lsda > UINT32_MAX;
     }
     VECTOR_ADD(frames, struct frame, (uint32_t)start, (uint32_t)(start + size),
@@ -65,15 +65,15 @@ static void read_list(const struct object *o, uint64_t address, struct vector *f
 
     for (;;) {
         struct reader r = reader_at(o, address), content;
-        uint64_t length = take(&r, 4), id;
+        uint64_t length = frame_uint(&r, 4), id;
 
         if (r.bad || !length)
             return;
-        content = take_record(reader_at(o, address), &id);
+        content = frame_record(reader_at(o, address), &id);
         if (content.bad)
             return;
         if (id)
-            take_fde(o, address, &cie, frames);
+            read_fde(o, address, &cie, frames);
         address += 4 + length;
     }
 }
@@ -103,19 +103,19 @@ int frames_read(struct object *o, struct vector *frames, uint64_t *list_start)
     r = reader_at(o, p->p_vaddr);
     if (p->p_filesz < (uint64_t)(r.end - r.at))
         r.end = r.at + p->p_filesz;
-    version = (uint8_t)take(&r, 1);
-    list_how = (uint8_t)take(&r, 1);
-    count_how = (uint8_t)take(&r, 1);
-    table_how = (uint8_t)take(&r, 1);
-    list = take_encoded(&r, list_how, p->p_vaddr);
+    version = (uint8_t)frame_uint(&r, 1);
+    list_how = (uint8_t)frame_uint(&r, 1);
+    count_how = (uint8_t)frame_uint(&r, 1);
+    table_how = (uint8_t)frame_uint(&r, 1);
+    list = frame_encoded(&r, list_how, p->p_vaddr);
     if (r.bad || version != 1)
         return object_fail(o, "its .eh_frame_hdr cannot be read");
     *list_start = list;
     if (table_how == ENCODING_DATAREL_SDATA4 && count_how != ENCODING_OMIT) {
-        count = take_encoded(&r, count_how, p->p_vaddr);
+        count = frame_encoded(&r, count_how, p->p_vaddr);
         for (; count && !r.bad; count--) {
-            take(&r, 4);
-            take_fde(o, p->p_vaddr + (uint64_t)(int64_t)(int32_t)take(&r, 4), &cie, frames);
+            frame_uint(&r, 4);
+            read_fde(o, p->p_vaddr + (uint64_t)(int64_t)(int32_t)frame_uint(&r, 4), &cie, frames);
         }
     } else {
         read_list(o, list, frames);
@@ -139,22 +139,22 @@ int frame_landing_pads(const struct object *o, const struct frame *f, uint64_t *
 
     if (*budget < (uint64_t)(r.end - r.at))
         r.end = r.at + *budget;
-    how = (uint8_t)take(&r, 1);
+    how = (uint8_t)frame_uint(&r, 1);
     if (how != ENCODING_OMIT)
-        base = take_encoded(&r, how, 0);
-    if ((uint8_t)take(&r, 1) != ENCODING_OMIT)
-        take_uleb(&r); /* where its table of types is */
-    site_how = (uint8_t)take(&r, 1);
-    length = take_uleb(&r);
+        base = frame_encoded(&r, how, 0);
+    if ((uint8_t)frame_uint(&r, 1) != ENCODING_OMIT)
+        frame_uleb128(&r); /* where its table of types is */
+    site_how = (uint8_t)frame_uint(&r, 1);
+    length = frame_uleb128(&r);
     if (r.bad || length > (uint64_t)(r.end - r.at))
         return -1;
     r.end = r.at + length;
     *budget -= length;
     while (r.at < r.end && !r.bad) {
-        take_encoded(&r, site_how & 0x0f, 0);
-        take_encoded(&r, site_how & 0x0f, 0);
-        pad = take_encoded(&r, site_how & 0x0f, 0);
-        take_uleb(&r);
+        frame_encoded(&r, site_how & 0x0f, 0);
+        frame_encoded(&r, site_how & 0x0f, 0);
+        pad = frame_encoded(&r, site_how & 0x0f, 0);
+        frame_uleb128(&r);
         if (pad && !r.bad)
             visit(cookie, base + pad);
     }

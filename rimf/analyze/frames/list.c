@@ -12,7 +12,7 @@
 #include "rimf/analyze/frames/frames.h"
 
 /* Takes the personality, directly or through a word that holds its address.  0: it is named in another way. */
-static int take_personality(struct object *o, const struct cie *cie, struct record *record)
+static int read_personality(struct object *o, const struct cie *cie, struct record *record)
 {
     if (cie->personality_how == ENCODING_OMIT)
         return 1;
@@ -29,7 +29,7 @@ static int take_personality(struct object *o, const struct cie *cie, struct reco
 }
 
 /* Takes version 1, augmentation "z…", and a program that can move. */
-static void take_cie(struct object *o, struct reader r, struct record *record)
+static void read_cie(struct object *o, struct reader r, struct record *record)
 {
     struct cie cie;
 
@@ -37,7 +37,7 @@ static void take_cie(struct object *o, struct reader r, struct record *record)
     if (cie_read(r, &cie) || cie.version != 1 || !cie.sized)
         return;
     record->has_table = cie.table_how != ENCODING_OMIT;
-    record->distances = take_personality(o, &cie, record) && !cie.keyed && cie.range_how == ENCODING_PCREL_SDATA4 &&
+    record->distances = read_personality(o, &cie, record) && !cie.keyed && cie.range_how == ENCODING_PCREL_SDATA4 &&
                         (!record->has_table || cie.table_how == ENCODING_PCREL_SDATA4);
     record->odd = !record->distances || cie.signal || !cie.whole || !cfa_can_move(&cie.program);
 }
@@ -57,14 +57,14 @@ static void read_fde(struct reader *r, const struct record *cie, struct record *
     record->odd = 1;
     if (!cie || !cie->is_cie || !cie->distances)
         return;
-    start = take_encoded(r, ENCODING_PCREL_SDATA4, 0);
-    take(r, 4);
-    size = take_uleb(r);
+    start = frame_encoded(r, ENCODING_PCREL_SDATA4, 0);
+    frame_uint(r, 4);
+    size = frame_uleb128(r);
     if (r->bad || size > (uint64_t)(r->end - r->at) || start > UINT32_MAX ||
         size != (cie->has_table ? 4 : 0))
         return;
     at = r->address;
-    table = size ? take_encoded(r, ENCODING_PCREL_SDATA4, 0) : 0;
+    table = size ? frame_encoded(r, ENCODING_PCREL_SDATA4, 0) : 0;
     if (table > UINT32_MAX)
         return;
     record->start = (uint32_t)start;
@@ -78,16 +78,16 @@ static int64_t add_record(struct object *o, uint64_t address, struct frame_list 
 {
     struct record record = {.address = (uint32_t)address};
     struct reader r = reader_at(o, address);
-    uint64_t length = take(&r, 4), id;
+    uint64_t length = frame_uint(&r, 4), id;
 
     if (r.bad || !length)
         return r.bad ? -1 : 0;
-    r = take_record(reader_at(o, address), &id);
+    r = frame_record(reader_at(o, address), &id);
     if (r.bad)
         return -1;
     record.is_cie = id == 0;
     if (record.is_cie)
-        take_cie(o, r, &record);
+        read_cie(o, r, &record);
     else
         read_fde(&r, frame_list_at(list, address + 4 - id), &record);
     vector_add(&list->records, &record, sizeof record);
