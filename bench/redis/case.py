@@ -150,10 +150,20 @@ def rate(place, seconds):
     return load.stop() / seconds, load.wrong
 
 
+def longest_gap(seconds):
+    """Microseconds between two reads of the clock, while nothing else runs: what the machine itself takes away."""
+    end, last, longest = time.monotonic() + seconds, time.monotonic(), 0
+    while last < end:
+        now = time.monotonic()
+        longest, last = max(longest, now - last), now
+    return 1e6 * longest
+
+
 def run(folder, changes=CHANGES):
     """The rows for the summary: (what, result, ok)."""
     folder.mkdir(parents=True, exist_ok=True)
     server = Server(build(folder), folder)
+    gap = longest_gap(20)
     alone, wrong = rate(server.place, 5)
     load, late = Load(server.place), 0
     progress(f"changing a switch {changes} times under {CLIENTS} clients")
@@ -175,6 +185,7 @@ def run(folder, changes=CHANGES):
             ("stopped thread, median", f"{pauses[changes // 2]:.0f} | µs", None),
             ("stopped thread, of a hundred the longest", f"{pauses[changes * 99 // 100]:.0f} | µs", None),
             ("stopped thread, longest", f"{pauses[-1]:.0f} | µs", None),
+            ("longest gap between two reads of the clock, 20 s without load", f"{gap:.0f} | µs", None),
             ("mvld switch, start to end, median", f"{walls[changes // 2]:.1f} | ms", None),
             ("requests, nobody changes anything", f"{alone:.0f} | 1/s", None),
             (f"requests, {changes / seconds:.0f} changes a second", f"{served / seconds:.0f} | 1/s", None)]

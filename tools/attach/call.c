@@ -314,8 +314,8 @@ int attach_give_back(struct attach *a)
     if (err)
         return lost(a);
     attach_release(a->thread, 0);
+    pause = attach_clock() - s->since; /* first: who no longer hurries waits for others */
     attach_hurry(0);
-    pause = attach_clock() - s->since;
     a->pause = pause > a->pause ? pause : a->pause;
     a->thread = 0;
     return 0;
