@@ -311,8 +311,8 @@ void rimf_image_emit_before(struct mvld_image *image)
     int moves = image->moved && image->moved->mover && image->moved->mover != image->unfinished;
     int removes = image->removals.n && image->removals.list[0].ctx != image->unfinished;
 
-    if (image->stage != RIMF_STAGE_RUN || !(references || calls || moves || removes || image->splices) ||
-        !is_runner(image))
+    if (image->stage != RIMF_STAGE_RUN ||
+        !(references || calls || moves || removes || (image->splices && rimf_splices_wait(image))) || !is_runner(image))
         return;
     image->stage = RIMF_STAGE_NONE;
     rimf_image_emit(image);
