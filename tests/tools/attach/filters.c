@@ -17,6 +17,14 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+static void install(struct sock_filter *filter, size_t n)
+{
+    struct sock_fprog program = {(unsigned short)n, filter};
+
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
+        exit(2);
+}
+
 /* A filter for this thread that allows all calls but one. */
 static void forbid(unsigned call, unsigned action)
 {
@@ -26,10 +34,8 @@ static void forbid(unsigned call, unsigned action)
         BPF_STMT(BPF_RET | BPF_K, action),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
-    struct sock_fprog program = {4, filter};
 
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
-        exit(2);
+    install(filter, sizeof filter / sizeof *filter);
 }
 
 /* What services allow for themselves: few calls by name. */
@@ -45,10 +51,8 @@ static void allow_few(void)
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
-    struct sock_fprog program = {8, filter};
 
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
-        exit(2);
+    install(filter, sizeof filter / sizeof *filter);
 }
 
 /* Nothing but read, write, exit and sigreturn. */
