@@ -103,7 +103,7 @@ static int step(struct unwinding *u, struct reader *r)
 
     switch (op & 0xc0) {
     case 0x40: u->at += (uint32_t)low; return 0;                     /* advance_loc */
-    case 0x80: return save(u, low, frame_uleb128(r));                  /* offset */
+    case 0x80: return save(u, low, frame_uleb128(r));                /* offset */
     case 0xc0: return low > 16 ? -ENOTSUP : save(u, low, u->initial.saved[low]); /* restore */
     }
     switch (op) {
@@ -111,13 +111,13 @@ static int step(struct unwinding *u, struct reader *r)
     case 0x02: u->at += (uint32_t)frame_uint(r, 1); return 0;        /* advance_loc1, 2, 4 */
     case 0x03: u->at += (uint32_t)frame_uint(r, 2); return 0;
     case 0x04: u->at += (uint32_t)frame_uint(r, 4); return 0;
-    case 0x08: return save(u, frame_uleb128(r), 0);                    /* same_value */
+    case 0x08: return save(u, frame_uleb128(r), 0);                  /* same_value */
     case 0x0a: return remember(u);
     case 0x0b: return recall(u);
     case 0x0c: first = frame_uleb128(r); return set_cfa(u, first, frame_uleb128(r)); /* def_cfa */
-    case 0x0d: return set_cfa(u, frame_uleb128(r), u->now.offset);     /* def_cfa_register */
-    case 0x0e: return set_cfa(u, u->now.base, frame_uleb128(r));       /* def_cfa_offset */
-    case 0x2e: frame_uleb128(r); return 0;                             /* GNU_args_size */
+    case 0x0d: return set_cfa(u, frame_uleb128(r), u->now.offset);   /* def_cfa_register */
+    case 0x0e: return set_cfa(u, u->now.base, frame_uleb128(r));     /* def_cfa_offset */
+    case 0x2e: frame_uleb128(r); return 0;                           /* GNU_args_size */
     }
     return -ENOTSUP;
 }

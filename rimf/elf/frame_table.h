@@ -17,7 +17,7 @@ struct elf_frame {
 /* Finds what contains the address.  `holds` is object_holds of the object's image, which may be another copy of mvld's.
  * 0; or -ENOENT: none is described there, or the table has another form than linkers give it. */
 int elf_frame_find(const struct mvld_object *,
-                    int (*holds)(const struct mvld_object *, uintptr_t address, size_t length, uint32_t prot),
-                    uintptr_t address, struct elf_frame *out);
+                   int (*holds)(const struct mvld_object *, uintptr_t address, size_t length, uint32_t prot),
+                   uintptr_t address, struct elf_frame *out);
 
 #endif

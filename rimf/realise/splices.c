@@ -91,8 +91,8 @@ static struct mvld_new_function *describe_all(struct mvld_image *image, size_t n
     return list;
 }
 
-/* The new instruction, which leads to its trampoline. */
-static void lead(struct code_splice *splice, uintptr_t to)
+/* Encodes the branch to the trampoline, which replaces the instruction. */
+static void encode_branch(struct code_splice *splice, uintptr_t to)
 {
     uint8_t opcode = splice->way == SPLICE_MOVED ? 0xe9 : 0xe8;
     int32_t distance = (int32_t)(to - splice->place - splice->length);
@@ -118,7 +118,7 @@ static int write_all(struct mvld_image *image, const struct mvld_context **ctx, 
         code_trampoline(image, splice, (uintptr_t)to, to, frame, &frame_size, &why);
         if (why || away != (int32_t)away)
             return refuse(image, splice, ctx, ERANGE, why ? why : "the trampoline is out of reach");
-        lead(splice, (uintptr_t)to);
+        encode_branch(splice, (uintptr_t)to);
     }
     return 0;
 }
@@ -145,7 +145,7 @@ static int make_all(struct mvld_image *image, const struct mvld_context **ctx, s
     return error;
 }
 
-/* ---- leading there ---------------------------------------------------------------------------- */
+/* ---- branches to trampolines ------------------------------------------------------------------ */
 
 /* Counts those of one pass, which are made. */
 static size_t note_pass(struct mvld_image *image, const struct mvld_context *ctx)
