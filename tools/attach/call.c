@@ -314,7 +314,7 @@ int attach_give_back(struct attach *a)
     if (err)
         return lost(a);
     attach_release(a->thread, 0);
-    pause = attach_clock() - s->since; /* first: who no longer hurries waits for others */
+    pause = attach_clock() - s->since; /* before the tool may have to wait for a processor */
     attach_hurry(0);
     a->pause = pause > a->pause ? pause : a->pause;
     a->thread = 0;
