@@ -47,9 +47,13 @@ static unsigned load_width(const struct instruction *load)
 /* size(%rip), 8(%rbx), 300(%rbx), or (%r12), which needs a SIB byte. */
 static int is_in_place(const uint8_t *code, const struct instruction *load)
 {
-    uint8_t sib = (load->modrm & 7) == 4 ? code[load->displacement_at - 1] : 0x20;
+    uint8_t sib = 0x20;
 
-    return load->modrm < 0xc0 && (sib & 0x38) == 0x20 && ((sib & 7) != 5 || load->modrm >= 0x40);
+    if (load->modrm >= 0xc0) /* a register, which no SIB byte follows */
+        return 0;
+    if ((load->modrm & 7) == 4)
+        sib = code[load->displacement_at - 1];
+    return (sib & 0x38) == 0x20 && ((sib & 7) != 5 || load->modrm >= 0x40);
 }
 
 /* Bytes of the immediate's `mov`. */
