@@ -102,6 +102,8 @@ static void read_augmentation(struct reader *r, char letter, struct cie *cie)
     }
 }
 
+#define LETTERS_MOST 8 /* a list may name the same CIE in each record */
+
 int cie_read(struct reader r, struct cie *cie)
 {
     const char *letters;
@@ -111,8 +113,8 @@ int cie_read(struct reader r, struct cie *cie)
     *cie = (struct cie){.version = (uint8_t)frame_uint(&r, 1), .table_how = ENCODING_OMIT,
                         .personality_how = ENCODING_OMIT};
     letters = (const char *)r.at;
-    while (frame_uint(&r, 1))
-        ;
+    for (int n = 0; frame_uint(&r, 1); n++)
+        r.bad |= n == LETTERS_MOST;
     cie->code_alignment = frame_uleb128(&r);
     cie->data_alignment = frame_sleb128(&r);
     cie->return_address = frame_uleb128(&r);

@@ -10,59 +10,43 @@
  */
 #include "rimf/analyze/frames/frames.h"
 
-/* The CIE of the FDE before, which is mostly the next one's. */
-struct last_cie {
-    uint64_t address; /* of the record, 0: none yet */
-    struct cie cie;
-};
-
 /* ---- records ------------------------------------------------------------------------ */
 
-static int read_cie(const struct object *o, uint64_t address, struct last_cie *last)
+static int read_cie(const struct object *o, uint64_t address, struct cie *cie)
 {
     uint64_t id;
-    struct reader r;
+    struct reader r = frame_record(reader_at(o, address), &id);
 
-    if (last->address == address)
-        return 0;
-    last->address = 0;
-    r = frame_record(reader_at(o, address), &id);
-    if (id != 0 || cie_read(r, &last->cie))
-        return -1;
-    last->address = address;
-    return 0;
+    return id != 0 || cie_read(r, cie) ? -1 : 0;
 }
 
-static void read_fde(const struct object *o, uint64_t address, struct last_cie *last,
-                     struct vector *frames)
+static void read_fde(const struct object *o, uint64_t address, struct vector *frames)
 {
     uint64_t id, start, size, lsda = 0;
     struct reader r = frame_record(reader_at(o, address), &id);
-    const struct cie *cie = &last->cie;
     const struct segment *s;
+    struct cie cie;
     int unread = 0;
 
-    if (r.bad || id == 0 || id > address + 4 || read_cie(o, address + 4 - id, last))
+    if (r.bad || id == 0 || id > address + 4 || read_cie(o, address + 4 - id, &cie))
         return;
-    start = frame_encoded(&r, cie->range_how, 0);
-    size = frame_encoded(&r, cie->range_how & 0x0f, 0);
+    start = frame_encoded(&r, cie.range_how, 0);
+    size = frame_encoded(&r, cie.range_how & 0x0f, 0);
     s = object_segment(o, start);
     if (r.bad || !size || !s || !(s->flags & PF_X) || start >= s->file_end ||
         size > s->file_end - start)
         return;
-    if (cie->sized && cie->table_how != ENCODING_OMIT) {
+    if (cie.sized && cie.table_how != ENCODING_OMIT) {
         frame_uleb128(&r);
-        lsda = frame_encoded(&r, cie->table_how, 0);
+        lsda = frame_encoded(&r, cie.table_how, 0);
         unread = r.bad || lsda > UINT32_MAX;
     }
     VECTOR_ADD(frames, struct frame, (uint32_t)start, (uint32_t)(start + size),
-               unread ? 0 : (uint32_t)lsda, (uint32_t)address, cie->signal, (uint8_t)unread);
+               unread ? 0 : (uint32_t)lsda, (uint32_t)address, cie.signal, (uint8_t)unread);
 }
 
 static void read_list(const struct object *o, uint64_t address, struct vector *frames)
 {
-    struct last_cie cie = {0};
-
     for (;;) {
         struct reader r = reader_at(o, address), content;
         uint64_t length = frame_uint(&r, 4), id;
@@ -73,7 +57,7 @@ static void read_list(const struct object *o, uint64_t address, struct vector *f
         if (content.bad)
             return;
         if (id)
-            read_fde(o, address, &cie, frames);
+            read_fde(o, address, frames);
         address += 4 + length;
     }
 }
@@ -95,7 +79,6 @@ int frames_read(struct object *o, struct vector *frames, uint64_t *list_start)
     struct reader r;
     uint8_t version, list_how, count_how, table_how;
     uint64_t list, count;
-    struct last_cie cie = {0};
 
     *list_start = 0;
     if (!p)
@@ -115,7 +98,7 @@ int frames_read(struct object *o, struct vector *frames, uint64_t *list_start)
         count = frame_encoded(&r, count_how, p->p_vaddr);
         for (; count && !r.bad; count--) {
             frame_uint(&r, 4);
-            read_fde(o, p->p_vaddr + (uint64_t)(int64_t)(int32_t)frame_uint(&r, 4), &cie, frames);
+            read_fde(o, p->p_vaddr + (uint64_t)(int64_t)(int32_t)frame_uint(&r, 4), frames);
         }
     } else {
         read_list(o, list, frames);

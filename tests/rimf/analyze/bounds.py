@@ -63,6 +63,17 @@ def labels():
     return text + f".rept {N}\n.long f0-table\n.endr\n" + TAIL
 
 
+# The unwinding descriptions refer in turn to one of two whose augmentations are ten times as long as all code.
+def augmentations():
+    text = HEAD + "".join(f"f{i}: nop\n ret\n" for i in range(N)) + '.section .eh_frame,"a"\n'
+    for cie in ("a", "b"):
+        text += f"{cie}: .long {cie}end-.-4\n .long 0\n .byte 1,'z'\n .rept 400000\n .byte 'R'\n .endr\n"
+        text += " .byte 0\n .uleb128 1\n .sleb128 -8\n .uleb128 16\n .uleb128 400000\n"
+        text += f" .rept 400000\n .byte 0x1b\n .endr\n .balign 4\n{cie}end:\n"
+    return text + "".join(f" .long 16\n .long .-{'ab'[i % 2]}\n .long f{i}-.\n .long 2\n .long 0\n"
+                          for i in range(N)) + TAIL
+
+
 def check(name, source, n=N):
     with tempfile.TemporaryDirectory(prefix="mvld-bounds-") as scratch:
         path = os.path.join(scratch, "a.S")
@@ -83,5 +94,6 @@ def check(name, source, n=N):
 
 
 failed = [check("zigzag", zigzag()), check("landing pads", landing_pads()),
-          check("jump tables", jump_tables()), check("labels", labels(), 1)]
+          check("jump tables", jump_tables()), check("labels", labels(), 1),
+          check("augmentations", augmentations(), 0)]
 sys.exit(any(failed))
