@@ -155,7 +155,6 @@ void filtered_enter(struct loader *l, int new)
     look(l);
     l->filtered->answered = l->filtered->on && is_answered(l);
     rimf_image_set_untraced(l->image, l->filtered->untraced);
-    rimf_image_set_filtered(l->image, l->filtered->on);
     __atomic_store_n(&l->filtered->event, own_thread(), __ATOMIC_RELAXED);
 }
 

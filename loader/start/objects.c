@@ -343,7 +343,6 @@ void objects_start(struct loader *l)
         const char *method = pipeline_setting(l->pipeline, "patch");
 
         rimf_image_set_untraced(l->image, l->filtered->untraced);
-        rimf_image_set_filtered(l->image, l->filtered->on);
         if (method && rimf_image_set_patch_method(l->image, method))
             rimf_log(&l->log, MVLD_LOG_WARNING, "patch: method %s cannot be used here", method);
         rimf_image_feeder(l->image)->pipeline = l->pipeline;

@@ -227,20 +227,12 @@ static int add_code(const struct mvld_context *ctx, struct code_splice *splice, 
         prune(ctx->image);
         return code_refuse(ctx, splice->object, splice->place, ENOMEM, "out of memory");
     }
+    ctx->image->n_spliced += !is_of(splice, ctx);
     while (*end)
         end = &(*end)->next;
     *s = (struct code_spliced){NULL, ctx, code, cookie, 0};
     *end = s;
     return 0;
-}
-
-static size_t count(const struct mvld_image *image, const struct mvld_context *ctx)
-{
-    size_t n = 0;
-
-    for (const struct code_splice *splice = image->splices; splice; splice = splice->next)
-        n += (size_t)is_of(splice, ctx);
-    return n;
 }
 
 int rimf_code_splice(const struct mvld_context *ctx, uintptr_t address, mvld_splice_code *code, void *cookie)
@@ -266,7 +258,7 @@ int rimf_code_splice(const struct mvld_context *ctx, uintptr_t address, mvld_spl
     error = code_place_find(ctx, object, address, &place);
     if (error)
         return error;
-    if (count(image, ctx) >= MVLD_SPLICES_MAX)
+    if (image->n_spliced == MVLD_SPLICES_MAX)
         return code_refuse(ctx, object, address, E2BIG, "the pass wants code before too many others");
     splice = find_splice(image, place.start + place.offset, 1);
     if (splice && splice->place != place.start + place.offset)

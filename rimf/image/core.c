@@ -99,6 +99,7 @@ void rimf_image_set_stage(struct mvld_image *image, enum rimf_stage stage, const
 {
     image->stage = stage;
     image->running = ctx;
+    image->n_spliced = 0;
     image->unfinished = stage == RIMF_STAGE_RUN ? ctx : NULL;
     image->runner = stage == RIMF_STAGE_RUN && !image->heap.alone ? (uint32_t)SYS3(image->sys, SYS_gettid, 0, 0, 0) : 0;
     if (stage != RIMF_STAGE_NONE) /* this sentence belongs to this stage and pass */

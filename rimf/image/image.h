@@ -125,9 +125,6 @@ void rimf_image_forget_edits(struct mvld_image *, const struct mvld_context *);
 /* 1: no debugger is attached, as checked a moment ago; 0: check when it matters. */
 void rimf_image_set_untraced(struct mvld_image *, int untraced);
 
-/* 1: a filter of system calls is in force: mremap is avoided where possible. */
-void rimf_image_set_filtered(struct mvld_image *, int filtered);
-
 /* 1: this thread is the only one, until this is called with 0. */
 void rimf_image_set_alone(struct mvld_image *, int alone);
 

@@ -208,6 +208,7 @@ struct mvld_image {
     enum rimf_stage stage;
     const struct mvld_context *running, *unfinished;
     uint32_t runner; /* its thread; 0: the only one */
+    size_t n_spliced; /* places before which it wants code */
     struct code_splice *splices; /* code/splice.c */
     struct rimf_address_set spliced; /* their places, until they are made */
     struct section_wanted { /* image/sections.c: a protection */
@@ -239,7 +240,6 @@ struct mvld_image {
     int unentered; /* moved/moved.h */
     int entered;   /* constructors of the program may have run */
     int untraced;  /* rimf_image_set_untraced */
-    int filtered;  /* rimf_image_set_filtered */
     struct { /* store/manifest.h */
         uintptr_t base; /* of its distances */
         uint64_t checksum;

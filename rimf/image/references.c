@@ -266,11 +266,6 @@ void rimf_image_set_untraced(struct mvld_image *image, int untraced)
     image->untraced = untraced;
 }
 
-void rimf_image_set_filtered(struct mvld_image *image, int filtered)
-{
-    image->filtered = filtered;
-}
-
 int rimf_image_is_traced(const struct mvld_image *image)
 {
     struct status status;

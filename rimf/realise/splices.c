@@ -53,42 +53,45 @@ static int refuse(const struct mvld_image *image, const struct code_splice *spli
 
 /* ---- trampolines ------------------------------------------------------------------------------ */
 
-static int read_all(struct mvld_image *image, const struct mvld_context **ctx, size_t *n)
+/* The functions of the code. */
+struct functions {
+    struct mvld_new_function *list;
+    size_t n, size; /* size: bytes of code */
+};
+
+/* Adds the largest function that the splice may need, whose frame is put at `frame`.  NULL, or why it is impossible. */
+static const char *describe(struct mvld_image *image, struct code_splice *splice, struct functions *f, uint8_t *frame)
 {
-    uint8_t frame[MVLD_FRAME_MAX];
-    size_t frame_size;
+    struct mvld_new_function *made = &f->list[f->n++];
+    const char *why = splice->is_made ? NULL : code_place_read_again(image, splice);
 
-    *n = 0;
-    for (EACH(splice, image)) {
-        const char *why = splice->is_made ? NULL : code_place_read_again(image, splice);
-
-        if (!why)
-            code_trampoline(image, splice, splice->place, NULL, frame, &frame_size, &why);
-        if (why)
-            return refuse(image, splice, ctx, EBUSY, why);
-        ++*n;
-    }
-    return 0;
+    if (why)
+        return why;
+    *made = (struct mvld_new_function){.name = "splice", .offset = (uint32_t)f->size, .frame = frame};
+    made->size = (uint32_t)code_trampoline(image, splice, splice->place, NULL, frame, &made->frame_size, &why);
+    f->size += (made->size + ALIGN - 1) & ~(size_t)(ALIGN - 1);
+    return why;
 }
 
-/* The functions for the code; *size: bytes of it.  NULL: no memory. */
-static struct mvld_new_function *describe_all(struct mvld_image *image, size_t n, size_t *size)
+/* `list` is to be released.  0, or negative errno with a sentence, and the pass that fails. */
+static int describe_all(struct mvld_image *image, const struct mvld_context **ctx, struct functions *f)
 {
-    struct mvld_new_function *list = rimf_heap_alloc(&image->heap, n * (sizeof *list + MVLD_FRAME_MAX));
-    uint8_t *frames = (uint8_t *)(list + n);
-    const char *why;
-    size_t i = 0;
+    const char *why = NULL;
+    uint8_t *frames;
+    size_t n = 0;
 
-    *size = 0;
-    if (!list)
-        return NULL;
+    for (EACH(splice, image))
+        n++;
+    *f = (struct functions){.list = rimf_heap_alloc(&image->heap, n * (sizeof *f->list + MVLD_FRAME_MAX))};
+    if (!f->list)
+        return rimf_fail(image, ENOMEM, "%s: no code is spliced in: out of memory", (*ctx)->pass);
+    frames = (uint8_t *)(f->list + n);
     for (EACH(splice, image)) {
-        list[i] = (struct mvld_new_function){.name = "splice", .offset = (uint32_t)*size, .frame = frames};
-        list[i].size = (uint32_t)code_trampoline(image, splice, splice->place, NULL, frames, &list[i].frame_size, &why);
-        *size += (list[i++].size + ALIGN - 1) & ~(size_t)(ALIGN - 1);
-        frames += MVLD_FRAME_MAX;
+        why = describe(image, splice, f, frames + f->n * MVLD_FRAME_MAX);
+        if (why)
+            return refuse(image, splice, ctx, EBUSY, why);
     }
-    return list;
+    return 0;
 }
 
 /* Encodes the branch to the trampoline, which replaces the instruction. */
@@ -124,24 +127,22 @@ static int write_all(struct mvld_image *image, const struct mvld_context **ctx, 
 }
 
 /* Adds the code, as *ctx's.  After an error *ctx is the pass that fails. */
-static int make_all(struct mvld_image *image, const struct mvld_context **ctx, size_t n)
+static int make_all(struct mvld_image *image, const struct mvld_context **ctx)
 {
     const struct mvld_context *owner = *ctx;
-    size_t size;
-    struct mvld_new_function *list = describe_all(image, n, &size);
-    uint8_t *code = list ? rimf_code_place(owner, size, list, n, 0) : NULL;
-    int error, failed;
+    struct functions f;
+    int error = describe_all(image, ctx, &f), failed;
+    uint8_t *code = error ? NULL : rimf_code_place(owner, f.size, f.list, f.n, 0);
 
     if (code) {
-        error = write_all(image, ctx, code, list);
+        error = write_all(image, ctx, code, f.list);
         error = error ? error : rimf_new_sections_seal(image, owner);
         failed = rimf_added_realise(image, owner, error);
         error = error ? error : failed;
-    } else {
-        error = rimf_fail(image, ENOMEM, "%s: no code is spliced in: %s", owner->pass,
-                          list ? image->error : "out of memory");
+    } else if (!error) {
+        error = rimf_fail(image, ENOMEM, "%s: no code is spliced in: %s", owner->pass, image->error);
     }
-    rimf_heap_release(&image->heap, list);
+    rimf_heap_release(&image->heap, f.list);
     return error;
 }
 
@@ -205,13 +206,11 @@ const struct mvld_context *rimf_splices_emit(struct mvld_image *image, int *erro
 {
     const struct code_splice *first = next_of(image, image->splices);
     const struct mvld_context *ctx = first ? owner_of(image, first) : NULL;
-    size_t n;
 
     *error = 0;
     if (!first || image->moved->n_planned > image->moved->n) /* the running pass's code is put there first */
         return NULL;
-    *error = read_all(image, &ctx, &n);
-    *error = *error ? *error : make_all(image, &ctx, n);
+    *error = make_all(image, &ctx);
     *error = *error ? *error : commit_all(image, &ctx);
     if (!*error)
         note_made(image);
