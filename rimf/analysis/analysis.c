@@ -64,7 +64,7 @@ static size_t unit_from(const struct analysis *s, uint32_t address)
     size_t part, from;
 
     if (!s->n_near || address < s->units[0].start)
-        return analysis_first_from(s->units, s->n_units, sizeof *s->units, address);
+        return ANALYSIS_FROM(s, units, address);
     part = part_of(s, address);
     if (part + 1 >= s->n_near)
         return s->n_units;
@@ -79,26 +79,6 @@ const struct analysis_unit *analysis_unit_at(const struct analysis *s, uint32_t 
     if (i < s->n_units && s->units[i].start == address)
         return &s->units[i];
     return i && address - s->units[i - 1].start < s->units[i - 1].size ? &s->units[i - 1] : NULL;
-}
-
-size_t analysis_reference_from(const struct analysis *s, uint32_t address)
-{
-    return analysis_first_from(s->references, s->n_references, sizeof *s->references, address);
-}
-
-size_t analysis_frame_from(const struct analysis *s, uint32_t address)
-{
-    return analysis_first_from(s->frames, s->n_frames, sizeof *s->frames, address);
-}
-
-size_t analysis_frame_fix_from(const struct analysis *s, uint32_t address)
-{
-    return analysis_first_from(s->frame_fixes, s->n_frame_fixes, sizeof *s->frame_fixes, address);
-}
-
-size_t analysis_jump_table_from(const struct analysis *s, uint32_t address)
-{
-    return analysis_first_from(s->jump_tables, s->n_jump_tables, sizeof *s->jump_tables, address);
 }
 
 int analysis_is_of(const struct analysis *s, const void *build_id, size_t size)

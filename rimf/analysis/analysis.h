@@ -313,17 +313,14 @@ int analysis_open_more(struct analysis *, uint32_t wanted, const char **why);
 
 /* The first of `n` entries, which begin with ascending addresses, at or behind `address`. */
 size_t analysis_first_from(const void *entries, size_t n, size_t stride, uint32_t address);
+/* The same for a table of the view: `references`, `frames` (by their starts) … */
+#define ANALYSIS_FROM(s, table, address) \
+    analysis_first_from((s)->table, (s)->n_##table, sizeof *(s)->table, address)
 /* The unit that contains `address`, or NULL. */
 const struct analysis_unit *analysis_unit_at(const struct analysis *, uint32_t address);
 /* With so many words this becomes fast for frequent queries, until the view is closed. */
 size_t analysis_index_size(const struct analysis *);
 void analysis_index(struct analysis *, uint32_t *words);
-/* The index of the first reference, frame (by its start), or frame fix, at or behind
- * `address`. */
-size_t analysis_reference_from(const struct analysis *, uint32_t address);
-size_t analysis_frame_from(const struct analysis *, uint32_t address);
-size_t analysis_frame_fix_from(const struct analysis *, uint32_t address);
-size_t analysis_jump_table_from(const struct analysis *, uint32_t address);
 
 /* The start of the first movable unit, or UINT32_MAX. */
 uint32_t analysis_first_movable(const struct analysis *);

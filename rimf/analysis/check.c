@@ -188,7 +188,7 @@ static int starts_with_code(const struct analysis *s, uint32_t address, size_t *
     while (i < s->n_frame_fixes && i < end && s->frame_fixes[i].address < address)
         i++;
     if (i == s->n_frame_fixes || s->frame_fixes[i].address != address)
-        i = analysis_frame_fix_from(s, address);
+        i = ANALYSIS_FROM(s, frame_fixes, address);
     *near = i;
     return i < s->n_frame_fixes && s->frame_fixes[i].address == address &&
            s->frame_fixes[i].kind == ANALYSIS_FRAME_CODE;

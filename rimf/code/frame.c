@@ -31,7 +31,7 @@ static int is_usual(const struct cie *cie)
 int code_frame_of(const struct rimf_object *object, const struct analysis *s, const struct analysis_unit *unit,
                   struct code_frame *frame)
 {
-    size_t i = analysis_frame_from(s, unit->start);
+    size_t i = ANALYSIS_FROM(s, frames, unit->start);
     uintptr_t at = i < s->n_frames && s->frames[i].start == unit->start ? object->view.bias + s->frames[i].fde : 0;
     uint64_t back, none, own;
     struct reader fde = frame_record(reader_at(object, at), &back), content;

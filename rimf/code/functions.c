@@ -237,13 +237,13 @@ const struct analysis_unit *code_unit_at(struct mvld_image *image, struct rimf_o
 static void note_tables(const struct rimf_object *object, const struct analysis *s, const struct analysis_unit *unit,
                         const struct code_instructions *all)
 {
-    for (size_t i = analysis_reference_from(s, unit->start);
+    for (size_t i = ANALYSIS_FROM(s, references, unit->start);
          i < s->n_references && s->references[i].address - unit->start < unit->size; i++) {
         const struct analysis_reference *r = &s->references[i];
         uintptr_t at = object->view.bias + r->address;
         uintptr_t table = at + 4 + r->rest + (uintptr_t)distance_at((const void *)at);
         size_t k = r->kind == ANALYSIS_TO_JUMP_TABLE
-                       ? analysis_jump_table_from(s, (uint32_t)(table - object->view.bias)) : s->n_jump_tables;
+                       ? ANALYSIS_FROM(s, jump_tables, (uint32_t)(table - object->view.bias)) : s->n_jump_tables;
 
         if (k == s->n_jump_tables || object->view.bias + s->jump_tables[k].address != table ||
             !elf_holds(&object->view, table, 4ul * s->jump_tables[k].count, PROT_READ))
@@ -297,7 +297,7 @@ static void note_wanted(struct mvld_image *image, const struct rimf_object *obje
 {
     uintptr_t bias = object->view.bias;
     uint32_t first = all->n ? (uint32_t)(all->list[0].address - bias) : 0;
-    size_t call = analysis_first_from(s->calls, s->n_calls, sizeof *s->calls, first);
+    size_t call = ANALYSIS_FROM(s, calls, first);
 
     for (size_t i = 0; i < all->n; i++) {
         struct mvld_instruction *at = &all->list[i];

@@ -81,7 +81,7 @@ static int is_called_by_loader(const struct elf_view *view, uintptr_t word)
 
 static int is_listed(const struct analysis *s, uint32_t at, enum mvld_reference_kind kind)
 {
-    size_t i = analysis_reference_from(s, at);
+    size_t i = ANALYSIS_FROM(s, references, at);
 
     if (i < s->n_references && s->references[i].address == at) {
         uint8_t of = s->references[i].kind;
@@ -90,7 +90,7 @@ static int is_listed(const struct analysis *s, uint32_t at, enum mvld_reference_
                    ? (of == ANALYSIS_TO_CODE || of == ANALYSIS_TO_ORIGINAL) && !s->references[i].rest
                    : of == ANALYSIS_BRANCH_ORIGINAL;
     }
-    i = analysis_first_from(s->branches, s->n_branches, sizeof *s->branches, at);
+    i = ANALYSIS_FROM(s, branches, at);
     return kind == MVLD_REFERENCE_CALL && i < s->n_branches && s->branches[i].address == at;
 }
 
@@ -218,7 +218,7 @@ static int find_word(const struct asked *a, struct rimf_retarget *out)
 static const struct analysis_jump_table *table_of(const struct asked *a, const struct analysis *s)
 {
     uintptr_t at = a->reference->site - a->object->view.bias;
-    size_t i = at < UINT32_MAX ? analysis_jump_table_from(s, (uint32_t)at + 1) : 0;
+    size_t i = at < UINT32_MAX ? ANALYSIS_FROM(s, jump_tables, (uint32_t)at + 1) : 0;
     const struct analysis_jump_table *table = i ? &s->jump_tables[i - 1] : NULL;
     uintptr_t start = table ? a->object->view.bias + table->address : 0;
 

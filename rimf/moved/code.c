@@ -48,7 +48,7 @@ static uintptr_t tables_of(const struct moving *c)
 /* The new address of the table at `address`, or 0. */
 static uintptr_t table_moved(const struct moving *c, uint32_t address)
 {
-    size_t i = analysis_jump_table_from(c->analysis, address);
+    size_t i = ANALYSIS_FROM(c->analysis, jump_tables, address);
 
     return i < c->analysis->n_jump_tables && c->analysis->jump_tables[i].address == address
                ? tables_of(c) + c->tables[i]

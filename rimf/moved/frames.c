@@ -64,7 +64,7 @@ int moved_frames_sorted(struct moving *c)
     uintptr_t base = (uintptr_t)search;
     uint32_t start = (uint32_t)(c->fragment->original - c->bias);
 
-    for (size_t i = analysis_frame_from(s, start);
+    for (size_t i = ANALYSIS_FROM(s, frames, start);
          i < s->n_frames && s->frames[i].start - start < c->fragment->code; i++) {
         int64_t code = (int64_t)(c->bias + s->frames[i].start + (uintptr_t)c->distance - base);
         int64_t fde = (int64_t)(c->object->frames + s->frames[i].fde - s->header->frames_start - base);

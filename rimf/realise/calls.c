@@ -139,7 +139,7 @@ static void miss_at(void *calls, uintptr_t at)
     struct emit_calls *c = calls;
     uint32_t linked = (uint32_t)(rimf_unmoved(c->image, at) - c->object->view.bias);
 
-    emit_miss(c, way_of(c, &c->calls[analysis_first_from(c->calls, c->n_calls, sizeof *c->calls, linked)]), edit_other);
+    emit_miss(c, way_of(c, &c->calls[ANALYSIS_FROM(c, calls, linked)]), edit_other);
 }
 
 /* Where the call runs.  Code that is only planned to move is not there yet: its new address has no original. */

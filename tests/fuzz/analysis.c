@@ -32,14 +32,14 @@ static void look_at_frames(const struct analysis *s)
         must(s->frame_fixes[i].address >= last &&
              s->frame_fixes[i].address >= s->header->frames_start);
         last = s->frame_fixes[i].address + 4ul;
-        must(last <= end && analysis_frame_fix_from(s, s->frame_fixes[i].address) == i);
+        must(last <= end && ANALYSIS_FROM(s, frame_fixes, s->frame_fixes[i].address) == i);
     }
     for (size_t i = 0; i < s->n_frames; i++) {
         const struct analysis_frame *frame = &s->frames[i];
         const struct analysis_unit *unit = analysis_unit_at(s, frame->start);
-        size_t fix = analysis_frame_fix_from(s, frame->fde + 8);
+        size_t fix = ANALYSIS_FROM(s, frame_fixes, frame->fde + 8);
 
-        must(unit && unit->reason == ANALYSIS_PROVEN && analysis_frame_from(s, frame->start) == i);
+        must(unit && unit->reason == ANALYSIS_PROVEN && ANALYSIS_FROM(s, frames, frame->start) == i);
         must(frame->fde >= s->header->frames_start && frame->fde + 16ul <= end);
         must(fix < s->n_frame_fixes && s->frame_fixes[fix].address == frame->fde + 8 &&
              s->frame_fixes[fix].kind == ANALYSIS_FRAME_CODE);
@@ -72,7 +72,7 @@ static void look(const struct analysis *s)
         const struct analysis_unit *unit = analysis_unit_at(s, s->references[i].address);
 
         must(unit && unit->reason == ANALYSIS_PROVEN);
-        must(analysis_reference_from(s, s->references[i].address) == i);
+        must(ANALYSIS_FROM(s, references, s->references[i].address) == i);
     }
     for (size_t i = 0; i < s->n_jump_tables; i++)
         must(s->jump_tables[i].count != 0);

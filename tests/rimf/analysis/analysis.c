@@ -52,9 +52,9 @@ static void reads(void)
     CHECK(analysis_unit_at(&s, 0x1100) == &s.units[1] && analysis_unit_at(&s, 0x37ff) == &s.units[4]);
     CHECK(analysis_unit_at(&s, 0x3800) == NULL && analysis_unit_at(&s, UINT32_MAX) == NULL);
     check_index(&s);
-    CHECK(analysis_reference_from(&s, 0x1011) == 1);
-    CHECK(analysis_frame_from(&s, 0x1001) == 1 && analysis_frame_from(&s, 0x3001) == 3);
-    CHECK(analysis_frame_fix_from(&s, 0x6031) == 2 && analysis_frame_fix_from(&s, 0x6032) == 3);
+    CHECK(ANALYSIS_FROM(&s, references, 0x1011) == 1);
+    CHECK(ANALYSIS_FROM(&s, frames, 0x1001) == 1 && ANALYSIS_FROM(&s, frames, 0x3001) == 3);
+    CHECK(ANALYSIS_FROM(&s, frame_fixes, 0x6031) == 2 && ANALYSIS_FROM(&s, frame_fixes, 0x6032) == 3);
     CHECK(analysis_slot(&s.calls[1]) == 0x5008);
     CHECK(analysis_call_kind(&s.calls[1]) == ANALYSIS_CALL_SLOT);
     CHECK(analysis_is_of(&s, MADE_BUILD_ID, 4) && !analysis_is_of(&s, MADE_BUILD_ID, 3));
