@@ -130,7 +130,7 @@ static const char *unfit(const struct mvld_context *ctx, const struct mvld_symbo
     const struct mvld_object *holder = rimf_object_find(ctx->image, symbol->address);
     uint32_t prot = is_function(symbol->type) ? PROT_READ | PROT_EXEC : PROT_READ;
 
-    if (object->born != ctx->image->updates && (ctx->later || !object->room || !object->view.extended.end))
+    if (object->born != ctx->image->updates && (ctx->later || !is_in_place(object)))
         return "the host loader has read the object's table";
     if (!is_function(symbol->type) && symbol->type != STT_OBJECT && symbol->type != STT_NOTYPE)
         return "functions and objects are added alone";
@@ -221,22 +221,33 @@ static int extend_open(struct mvld_image *image, struct rimf_object *object)
     return protect(image, object, object->view.dynamic, object->view.n_dynamic * sizeof(Elf64_Dyn), 1);
 }
 
+static void write_in_place(struct mvld_image *image, struct rimf_object *object, int failed)
+{
+    const struct mvld_segment *now = &object->view.extended;
+
+    if (!failed)
+        elf_append(&object->view, object->added.more);
+    sys_mprotect(image->sys, now->start, now->end - now->start, PROT_READ);
+}
+
+static void write_larger(struct mvld_image *image, struct rimf_object *object, int failed)
+{
+    uintptr_t at = object->added.tables;
+    size_t size = elf_extend_size(&object->view, object->added.more, object->room);
+
+    if (failed) {
+        sys_munmap(image->sys, at, size);
+    } else {
+        elf_extend(&object->view, object->added.more, object->room, at, size);
+        sys_mprotect(image->sys, at, size, PROT_READ);
+    }
+    protect(image, object, object->view.dynamic, object->view.n_dynamic * sizeof(Elf64_Dyn), 0);
+}
+
 static void extend(struct mvld_image *image, struct rimf_object *object, int failed)
 {
-    int in_place = is_in_place(object);
-    size_t size = !object->added.tables ? 0 : in_place ? object->view.extended.end - object->view.extended.start
-                                                   : elf_extend_size(&object->view, object->added.more, object->room);
-
-    if (object->added.tables && failed && !in_place)
-        sys_munmap(image->sys, object->added.tables, size);
-    if (object->added.tables && !failed && in_place)
-        elf_append(&object->view, object->added.more);
-    else if (object->added.tables && !failed)
-        elf_extend(&object->view, object->added.more, object->room, object->added.tables, size);
-    if (object->added.tables && (!failed || in_place))
-        sys_mprotect(image->sys, object->added.tables, size, PROT_READ);
-    if (object->added.tables && !in_place)
-        protect(image, object, object->view.dynamic, object->view.n_dynamic * sizeof(Elf64_Dyn), 0);
+    if (object->added.tables)
+        (is_in_place(object) ? write_in_place : write_larger)(image, object, failed);
     object->added.tables = 0;
     while (object->added.more) {
         struct elf_more *more = object->added.more;

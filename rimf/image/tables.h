@@ -119,7 +119,6 @@ int rimf_symbol_add(const struct mvld_context *, const struct mvld_symbol *);
 
 /* ---- image/edits.c ------------------------------------------------------------ */
 
-
 int rimf_calls_retarget(const struct mvld_context *, const struct mvld_object *, mvld_calls_rule *,
                         uint32_t flags);
 
@@ -135,9 +134,6 @@ int rimf_watch_word(struct mvld_image *, uintptr_t word);
 void rimf_watch_pointer(struct mvld_image *, uintptr_t word);
 /* Sorts the words without duplicates, and the pointers.  0, or -ENOMEM: something was not recorded. */
 int rimf_watch_finish(struct mvld_image *);
-/* The words that this object's code relies on, in order of recording, up to the limit; returns their
- * number.  Once the start is stored. */
-size_t rimf_watch_words(const struct rimf_watch *, const struct mvld_object *, uintptr_t *words);
 /* Sorts and removes duplicates; returns the remaining number. */
 size_t rimf_watch_sort(uintptr_t *words, size_t n);
 /* The index of the first of these, ascending, at or behind `start`. */
@@ -166,7 +162,6 @@ int rimf_retarget_leads_into(const struct mvld_image *, uintptr_t at, size_t siz
 void rimf_retargets_forget(struct mvld_image *, const struct mvld_context *, int others);
 
 /* ---- image/references.c: analyses ------------------------------------------------ */
-
 
 /* The whole analysis of the object except the branches between units, or NULL with a sentence in *why.
  * Valid until the analyses are closed. */

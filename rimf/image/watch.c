@@ -89,21 +89,6 @@ static int note_owner(struct mvld_image *image, const struct mvld_object *object
     return error;
 }
 
-size_t rimf_watch_words(const struct rimf_watch *watch, const struct mvld_object *object,
-                        uintptr_t *words)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; i < watch->n_owners; i++) {
-        if (watch->owners[i] != (uintptr_t)object)
-            continue;
-        if (words)
-            words[n] = watch->words[i];
-        n++;
-    }
-    return n;
-}
-
 int rimf_depends(struct mvld_image *image, const struct mvld_object *object, uintptr_t word)
 {
     int error;

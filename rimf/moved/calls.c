@@ -18,20 +18,16 @@
 /* The target in moved code. */
 static uintptr_t lead(const struct emit_calls *e, uintptr_t target)
 {
-    uintptr_t moved = rimf_moved_to(e->image, target);
-
-    return moved ? moved : target;
+    return rimf_moved_or(e->image, target);
 }
 
 /* A call through a slot reads it at its address; an instruction that replaces a call has no target. */
 static int lead_on(struct moving *c, uint8_t *at, const struct site *site)
 {
-    uintptr_t next = (uintptr_t)at + site->length, moved;
+    uintptr_t next = (uintptr_t)at + site->length;
 
-    if (!site->target)
-        return 0;
-    moved = site->to_slot ? 0 : rimf_moved_to(c->image, site->target);
-    return moving_target(c, at + site->length - 4, next, moved ? moved : site->target);
+    return !site->target ? 0 : moving_target(c, at + site->length - 4, next, site->to_slot ? site->target
+                                                                  : rimf_moved_or(c->image, site->target));
 }
 
 /* `moves`: the unit that contains the call does, if its fragment does. */

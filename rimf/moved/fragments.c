@@ -208,3 +208,10 @@ uintptr_t rimf_moved_to(struct mvld_image *image, uintptr_t original)
     unit = analysis ? analysis_unit_at(analysis, (uint32_t)(original - object->view.bias)) : NULL;
     return unit && unit->reason == ANALYSIS_PROVEN ? fragment->at + (original - fragment->original) : 0;
 }
+
+uintptr_t rimf_moved_or(struct mvld_image *image, uintptr_t original)
+{
+    uintptr_t moved = rimf_moved_to(image, original);
+
+    return moved ? moved : original;
+}

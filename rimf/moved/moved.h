@@ -233,8 +233,9 @@ int canonical_stays(const struct moved_fragment *, uintptr_t offset);
 struct moved_writing *canonical_plan(struct mvld_image *);
 void canonical_end(struct mvld_image *, struct moved_writing *, int failed);
 
-/* The new address of code at `original`, or 0.  For the thread that loads. */
+/* The new address of code at `original`, or 0; or else `original`.  For the thread that loads. */
 uintptr_t rimf_moved_to(struct mvld_image *, uintptr_t original);
+uintptr_t rimf_moved_or(struct mvld_image *, uintptr_t original);
 /* The value of the word; for an address in moved code, the original. */
 uintptr_t moved_word(const struct mvld_image *, uintptr_t word);
 /* The canonical address of the code: the new one, or `original`.  [any thread, signal handler] */

@@ -72,12 +72,11 @@ static void look_at(struct fixing *p, const struct rimf_object *object)
     moved_slots_each(object, look_at_slot, p);
 }
 
-/* 0, or -ENOMEM; release them in both cases. */
+/* `fixed` is empty.  0, or -ENOMEM. */
 static int fixed_addresses_find(struct fixed_addresses *fixed, struct mvld_image *image, const struct rimf_table *table)
 {
     struct fixing p = {.image = image, .fixed = fixed};
 
-    *fixed = (struct fixed_addresses){.at = NULL};
     for (size_t i = 0; i < table->n_objects; i++)
         if (moved_slots_held(table->objects[i]))
             look_at(&p, table->objects[i]);
@@ -86,12 +85,6 @@ static int fixed_addresses_find(struct fixed_addresses *fixed, struct mvld_image
             add_address(&p, image->kept[i].at);
     fixed->n = rimf_watch_sort(fixed->at, fixed->n);
     return p.failed ? -ENOMEM : 0;
-}
-
-static void fixed_addresses_release(struct fixed_addresses *fixed, struct mvld_image *image)
-{
-    rimf_heap_release(&image->heap, fixed->at);
-    *fixed = (struct fixed_addresses){.at = NULL};
 }
 
 /* ---- the plan of one fragment ------------------------------------------------------------------ */
@@ -237,12 +230,12 @@ static const char *stay(const struct mvld_image *image, const struct rimf_table 
 static const char *plan_all(struct mvld_image *image, const struct rimf_table *table)
 {
     struct moved_code *moved = image->moved;
-    struct fixed_addresses fixed;
+    struct fixed_addresses fixed = {.at = NULL};
     int error = fixed_addresses_find(&fixed, image, table);
 
     for (size_t i = moved->n; i < moved->n_planned && !error; i++)
         error = plan(image, i, &fixed);
-    fixed_addresses_release(&fixed, image);
+    rimf_heap_release(&image->heap, fixed.at);
     return error ? "memory is short" : NULL;
 }
 

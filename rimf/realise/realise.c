@@ -74,9 +74,7 @@ static void say_left(const struct mvld_image *image, const struct rimf_object *o
  * moved code but that of the start. */
 static uintptr_t lead(const struct emit_calls *c, uintptr_t target)
 {
-    uintptr_t moved = c->image->watch ? 0 : rimf_moved_to(c->image, target);
-
-    return moved ? moved : target;
+    return c->image->watch ? target : rimf_moved_or(c->image, target);
 }
 
 /* Fragments from number `made` of the list on were made with their calls bound as wanted when they moved.

@@ -64,9 +64,8 @@ int apply_moved(struct applying *);
 uintptr_t apply_original(struct applying *, uintptr_t word);
 /* Whether the words for moved code are the recorded ones. */
 int apply_compare_pointers(struct applying *);
-/* Makes them writable.  0, or negative errno. */
+/* Makes them writable, until moved_relro_close.  0, or negative errno. */
 int apply_open_pointers(struct applying *);
 void apply_write_pointers(struct applying *);
-void apply_close_pointers(struct applying *);
 
 #endif

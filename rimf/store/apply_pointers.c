@@ -122,11 +122,6 @@ int apply_open_pointers(struct applying *a)
     return error;
 }
 
-void apply_close_pointers(struct applying *a)
-{
-    moved_relro_close(a->image, a->table);
-}
-
 void apply_write_pointers(struct applying *a)
 {
     const struct manifest *m = a->m;

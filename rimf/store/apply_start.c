@@ -7,6 +7,7 @@
 #include "rimf/store/apply.h"
 
 #include "rimf/base/base.h"
+#include "rimf/moved/moved.h"
 
 #include <errno.h> /* numbers only */
 
@@ -182,7 +183,7 @@ static long lay_over(struct applying *a)
         result = map_all(a);
     if (result >= 0)
         apply_write_pointers(a);
-    apply_close_pointers(a);
+    moved_relro_close(a->image, a->table);
     for (uint32_t i = 0; a->files && i < a->m->header->n_objects; i++)
         close_file(a, i);
     rimf_heap_release(&a->image->heap, a->files);

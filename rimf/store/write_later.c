@@ -124,12 +124,15 @@ static void choose(struct learning *l)
 static int add_words(struct writer *w, const struct rimf_object *object)
 {
     struct mvld_image *image = w->image;
-    size_t n = rimf_watch_words(image->watch, &object->public, NULL);
-    uintptr_t *words = rimf_heap_alloc(&image->heap, n * sizeof *words);
+    const struct rimf_watch *watch = image->watch;
+    uintptr_t *words = rimf_heap_alloc(&image->heap, watch->n_owners * sizeof *words);
     int error = words ? 0 : -ENOMEM;
+    size_t n = 0;
 
-    if (words)
-        n = rimf_watch_sort(words, rimf_watch_words(image->watch, &object->public, words));
+    for (size_t i = 0; words && i < watch->n_owners; i++)
+        if (watch->owners[i] == (uintptr_t)object)
+            words[n++] = watch->words[i];
+    n = rimf_watch_sort(words, n);
     for (size_t i = 0; i < n && !error; i++)
         error = writer_word(w, words[i], moved_word(image, words[i]));
     rimf_heap_release(&image->heap, words);

@@ -23,18 +23,6 @@ struct replacement {
     const struct mvld_object *from; /* its addend is a linked address of this object; NULL: of its own object */
 };
 
-static int binds_at_start(const struct elf_view *view)
-{
-    for (size_t i = 0; i < view->n_dynamic; i++) {
-        const Elf64_Dyn *d = &view->dynamic[i];
-
-        if (d->d_tag == DT_BIND_NOW || (d->d_tag == DT_FLAGS && d->d_un.d_val & DF_BIND_NOW) ||
-            (d->d_tag == DT_FLAGS_1 && d->d_un.d_val & DF_1_NOW))
-            return 1;
-    }
-    return 0;
-}
-
 /* Returns 1 if their distance is the same in every process. */
 static int are_together(const struct mvld_object *a, const struct mvld_object *b)
 {
@@ -204,7 +192,7 @@ static int write_pages(struct writer *w, uint32_t index, int fd, uint64_t *offse
         .object = index, .linked = start - view->bias, .size = end - start, .offset = *offset};
     memcpy(pages, (const void *)start, out->size);
     changed = rewrite(w, object, view->relocations, view->n_relocations, out, pages);
-    if (binds_at_start(view))
+    if (view->now)
         changed += rewrite(w, object, view->plt_relocations, view->n_plt_relocations, out, pages);
     if (changed) {
         w->header->n_relocations++;
