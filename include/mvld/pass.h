@@ -74,7 +74,7 @@
 #include <mvld/pass/patches.h>
 #include <mvld/pass/references.h>
 
-#define MVLD_PASS_ABI 6u
+#define MVLD_PASS_ABI 7u
 
 struct mvld_image;  /* opaque: the description of all objects */
 struct mvld_api;    /* below */
@@ -221,10 +221,6 @@ struct mvld_api {
      * Does not read the memory.  [any thread] */
     int (*object_holds)(const struct mvld_object *, uintptr_t address, size_t length,
                         uint32_t prot);
-
-    /* Returns the real path of the object's file, without links, to be released.  NULL: it is unknown, or there
-     * is no memory.  For the thread that loads. */
-    char *(*object_path)(struct mvld_image *, const struct mvld_object *);
 
     /* Visits each note of `object` with this name (NUL-terminated) and type.  The visitor gets a descriptor
      * that is wholly inside the object's memory.  A visitor's value other than 0 ends the walk and is returned.

@@ -289,30 +289,14 @@ static void open_frames(struct loader *l)
 
 /* ---- from hook.c and init.c ----------------------------------------------------------- */
 
-static char *path_at(void *loader, struct mvld_image *image, uintptr_t address)
-{
-    struct loader *l = loader;
-    char *path = path_mapped_at(l, address), *copy = NULL;
-    size_t size = path ? rimf_strlen(path) + 1 : 0;
-
-    if (path)
-        copy = rimf_api()->alloc(image, size);
-    if (copy)
-        memcpy(copy, path, size);
-    rimf_heap_release(&l->heap, path);
-    return copy;
-}
-
 /* Creates the image of the stage `run`, or of another one. */
 int objects_create_image(struct loader *l, struct mvld_image **image)
 {
     int error = *image ? 0 : rimf_image_create(l->sys, &l->log, image);
 
     *image = error ? NULL : *image;
-    if (!error) {
+    if (!error)
         rimf_image_feeder(*image)->cookie = l;
-        rimf_image_feeder(*image)->path = path_at;
-    }
     return error;
 }
 

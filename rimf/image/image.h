@@ -61,9 +61,6 @@ struct rimf_feeder {
     /* Maps memory for added sections (section_add of mvld/pass.h): fresh writable memory, whole pages, within reach of
      * the objects' calls; or negative errno. */
     long (*room)(void *cookie, size_t size);
-    /* Finds the real path of the file that is mapped at an address (object_path of mvld/pass.h): memory from `alloc` of
-     * that image, or NULL. */
-    char *(*path)(void *cookie, struct mvld_image *, uintptr_t address);
     /* Places files in the stage map (file_place of mvld/pass.h): 0, or negative errno. */
     int (*place)(void *cookie, uintptr_t address);
     /* Called when moved code is in place and nothing enters it yet.  If it fails (negative errno, *why a static

@@ -67,7 +67,6 @@ static const struct mvld_api api = {
     .symbol_add = rimf_symbol_add,
     .calls_retarget = rimf_calls_retarget,
     .reference_retarget = rimf_reference_retarget,
-    .object_path = rimf_object_path,
     .setting_symbol = rimf_setting_symbol,
     .function_each = rimf_function_each,
     .function_find = rimf_function_find,

@@ -60,7 +60,6 @@ int rimf_splices_wait(const struct mvld_image *);
 /* ---- realise/system.c: behind rimf_api() ---------------------------------------------- */
 
 char *rimf_file_read(const struct mvld_context *, const struct mvld_setting *, size_t *size);
-char *rimf_object_path(struct mvld_image *, const struct mvld_object *);
 int rimf_setting_symbol(const struct mvld_context *, const struct mvld_setting *, struct mvld_symbol *out);
 int rimf_file_place(const struct mvld_context *, const struct mvld_file *, uintptr_t address);
 /* realise/file_view.c; and ends it, when the pass has returned. */

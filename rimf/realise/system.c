@@ -67,12 +67,6 @@ char *rimf_file_read(const struct mvld_context *ctx, const struct mvld_setting *
     return text;
 }
 
-char *rimf_object_path(struct mvld_image *image, const struct mvld_object *object)
-{
-    return image && rimf_is_mapped(object) && image->feeder.path
-               ? image->feeder.path(image->feeder.cookie, image, object->start) : NULL;
-}
-
 int rimf_setting_symbol(const struct mvld_context *ctx, const struct mvld_setting *setting, struct mvld_symbol *out)
 {
     size_t index = 0, n = rimf_context_image(ctx) && out ? ctx->n_settings : 0;

@@ -279,11 +279,11 @@ def named(world):
         done, log = logged(world, program, arguments=[late], passes="names",
                            first=["env", "-C", world.folder, *first])
         says(done, "1")
-        said = re.findall(r"names: (.*) = (.*)$", log, re.M)
+        said = re.findall(r"names: (.*?)(?: = (.*))?$", log, re.M)
         for name, path in ((world.folder / "libfirst.so", world.folder / "libfirst.so.1.2"),
                            (late, world.folder / "liblate.so.1.2")):
             paths = [real for called, real in said if called == str(name)]
-            check(paths == [str(path)] * 3, log)
+            check(sorted(paths) == ["", "", str(path)], log)
             check(str(path) not in [called for called, _ in said], log)
         check(len([real for called, real in said if called == str(program)]) == 3, log)
         later_ones = set(re.findall(r"later: 1 (.*)$", log, re.M))
