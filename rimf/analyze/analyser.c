@@ -6,6 +6,9 @@
 
 #include <string.h>
 
+_Static_assert(offsetof(struct analyser, all) + sizeof(((struct analyser *)0)->all) == offsetof(struct analyser, code),
+               "all vectors");
+
 static uint32_t last_fde(const struct analyser *a)
 {
     const struct frame *frames = a->frames.at;
@@ -37,10 +40,7 @@ int analyser_finish(struct analyser *a)
     emit_moved_frames(a);
     emit_fixed(a);
     emit_names(a);
-    if (a->edges.failed || a->calls.failed || a->references.failed || a->candidates.failed ||
-        a->spoiled.failed || a->jump_tables.failed || a->taken.failed || a->read.failed ||
-        a->moved_frames.failed || a->frame_fixes.failed || a->branches.failed || a->fixed.failed ||
-        a->symbols.failed || a->names.failed)
+    if (vectors_failed(a->all, RIMF_COUNT(a->all)))
         return object_fail(&a->object, "there is no memory for its analysis");
     return 0;
 }
@@ -65,23 +65,8 @@ void analyser_free(struct analyser *a)
         free(a->code[i].first_unit);
     }
     free(a->code);
-    vector_free(&a->frames);
     vector_free(&a->list.records);
-    vector_free(&a->units);
-    vector_free(&a->edges);
-    vector_free(&a->calls);
-    vector_free(&a->references);
-    vector_free(&a->candidates);
-    vector_free(&a->spoiled);
-    vector_free(&a->jump_tables);
-    vector_free(&a->taken);
-    vector_free(&a->read);
-    vector_free(&a->moved_frames);
-    vector_free(&a->frame_fixes);
-    vector_free(&a->branches);
-    vector_free(&a->fixed);
-    vector_free(&a->symbols);
-    vector_free(&a->names);
+    vectors_free(a->all, RIMF_COUNT(a->all));
     object_close(&a->object);
     memset(a, 0, sizeof *a);
 }

@@ -78,23 +78,28 @@ struct taken {
 
 struct analyser {
     struct object object;
-    struct vector frames;      /* struct frame */
     struct frame_list list;
-    struct vector units;       /* struct unit, sorted, disjoint */
-    struct vector edges;       /* struct edge */
-    struct vector calls;       /* struct analysis_call */
-    struct vector references;  /* struct analysis_reference */
-    struct vector candidates;  /* uint32_t: targets of units' jumps */
-    struct vector spoiled;     /* uint32_t: tables that must stay, and other addresses */
-    struct vector jump_tables; /* struct analysis_jump_table */
-    struct vector taken;       /* struct taken, sorted by unit */
-    struct vector read;        /* uint32_t: data addresses in instructions; only for an object that locates */
-    struct vector moved_frames; /* struct analysis_frame */
-    struct vector frame_fixes; /* struct analysis_frame_fix */
-    struct vector branches;    /* struct analysis_branch */
-    struct vector fixed;       /* struct analysis_fixed */
-    struct vector symbols;     /* Elf64_Sym */
-    struct vector names;       /* char: their strings */
+    union { /* what grows: vectors_failed, vectors_free */
+        struct vector all[16];
+        struct {
+            struct vector frames;      /* struct frame */
+            struct vector units;       /* struct unit, sorted, disjoint */
+            struct vector edges;       /* struct edge */
+            struct vector calls;       /* struct analysis_call */
+            struct vector references;  /* struct analysis_reference */
+            struct vector candidates;  /* uint32_t: targets of units' jumps */
+            struct vector spoiled;     /* uint32_t: tables that must stay, and other addresses */
+            struct vector jump_tables; /* struct analysis_jump_table */
+            struct vector taken;       /* struct taken, sorted by unit */
+            struct vector read;        /* uint32_t: data addresses in instructions; only for an object that locates */
+            struct vector moved_frames; /* struct analysis_frame */
+            struct vector frame_fixes; /* struct analysis_frame_fix */
+            struct vector branches;    /* struct analysis_branch */
+            struct vector fixed;       /* struct analysis_fixed */
+            struct vector symbols;     /* Elf64_Sym */
+            struct vector names;       /* char: their strings */
+        };
+    };
     struct code *code;
     size_t n_code;
     int based; /* some code computes with its own address, and so perhaps others' addresses */

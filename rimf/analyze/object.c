@@ -17,6 +17,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+_Static_assert(offsetof(struct object, all) + sizeof(((struct object *)0)->all) == offsetof(struct object, error),
+               "all vectors");
+
 #define SEGMENTS_MAX 64 /* linkers make four to ten */
 
 int object_fail(struct object *o, const char *format, ...)
@@ -289,14 +292,7 @@ void object_close(struct object *o)
     if (o->mapped)
         munmap((void *)o->file, o->size);
     free(o->segments);
-    vector_free(&o->pointers);
-    vector_free(&o->slots);
-    vector_free(&o->relocated);
-    vector_free(&o->data);
-    vector_free(&o->labels);
-    vector_free(&o->words);
-    vector_free(&o->named);
-    vector_free(&o->functions);
+    vectors_free(o->all, RIMF_COUNT(o->all));
     o->file = NULL;
     o->mapped = 0;
     o->segments = NULL;

@@ -54,14 +54,19 @@ struct object {
     Elf64_Ehdr header;
     const Elf64_Dyn *dynamic;
     size_t n_dynamic;
-    struct vector pointers;  /* struct pointer: relocated words, symbols, entry points */
-    struct vector slots;     /* uint32_t, sorted: GOT slots that hold a function's address */
-    struct vector relocated; /* uint32_t, sorted: relocated addresses in executable segments */
-    struct vector data;      /* struct pointer: symbols of data inside executable segments */
-    struct vector labels;    /* uint32_t: local symbols in code that are no functions */
-    struct vector words;     /* struct pointer, sorted by `from`: relocated words; target 0: unknown */
-    struct vector named;     /* uint32_t: exported symbols and entry points */
-    struct vector functions; /* struct function */
+    union {
+        struct vector all[8];
+        struct {
+            struct vector pointers;  /* struct pointer: relocated words, symbols, entry points */
+            struct vector slots;     /* uint32_t, sorted: GOT slots that hold a function's address */
+            struct vector relocated; /* uint32_t, sorted: relocated addresses in executable segments */
+            struct vector data;      /* struct pointer: symbols of data inside executable segments */
+            struct vector labels;    /* uint32_t: local symbols in code that are no functions */
+            struct vector words;     /* struct pointer, sorted by `from`: relocated words; target 0: unknown */
+            struct vector named;     /* uint32_t: exported symbols and entry points */
+            struct vector functions; /* struct function */
+        };
+    };
     char error[256];
 };
 

@@ -270,8 +270,7 @@ int object_read_references(struct object *o)
     sort_addresses(&o->named);
     if (o->words.n)
         qsort(o->words.at, o->words.n, sizeof(struct pointer), by_place);
-    if (o->pointers.failed || o->slots.failed || o->relocated.failed || o->data.failed ||
-        o->labels.failed || o->words.failed || o->named.failed || o->functions.failed)
+    if (vectors_failed(o->all, RIMF_COUNT(o->all)))
         return object_fail(o, "there is no memory for its relocations");
     return 0;
 }

@@ -41,4 +41,17 @@ static inline void vector_free(struct vector *v)
     *v = (struct vector){0};
 }
 
+static inline void vectors_free(struct vector *all, size_t n)
+{
+    while (n--)
+        vector_free(&all[n]);
+}
+
+static inline int vectors_failed(const struct vector *all, size_t n)
+{
+    while (n && !all[n - 1].failed)
+        n--;
+    return n != 0;
+}
+
 #endif

@@ -92,7 +92,8 @@ static int names_open(struct names *names, struct mvld_image *image, struct rimf
     error = error ? error : list_names(image, object);
     if (error)
         return error;
-    *names = (struct names){.image = image, .held = is_altered(image, object), .list = object->named, .n = object->n_named};
+    *names = (struct names){.image = image, .held = is_altered(image, object), .list = object->named,
+                            .n = object->n_named};
     s = rimf_analysis_whole(image, object, &why);
     if (!s || !analysis_symbols(s, &names->in))
         names->in.n = 0;

@@ -47,5 +47,6 @@ int elf_frame_find(const struct mvld_object *object,
     if (!holds(object, out->fde, 17, PROT_READ) || out->fde + 8 + word_at(out->fde + 8) != out->start)
         return -ENOENT;
     out->size = (uint32_t)word_at(out->fde + 12);
-    return address - out->start < out->size && holds(object, out->start, out->size, PROT_READ | PROT_EXEC) ? 0 : -ENOENT;
+    return address - out->start < out->size && holds(object, out->start, out->size, PROT_READ | PROT_EXEC) ? 0
+                                                                                                           : -ENOENT;
 }

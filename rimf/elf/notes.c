@@ -159,7 +159,8 @@ const uint8_t *elf_head_note(const void *head, size_t size, const char *name, ui
 
 #define NOTES_MOST 65536u /* bytes of a PT_NOTE: its segment may be longer than the file */
 
-const uint8_t *elf_mapped_build_id(const struct rimf_sys *sys, const Elf64_Phdr *ph, size_t n, uintptr_t bias, size_t *size)
+const uint8_t *elf_mapped_build_id(const struct rimf_sys *sys, const Elf64_Phdr *ph, size_t n, uintptr_t bias,
+                                   size_t *size)
 {
     struct descriptor found = {NULL, 0};
     struct visitor visitor = {"GNU", sizeof "GNU", NT_GNU_BUILD_ID, note_build_id, &found};

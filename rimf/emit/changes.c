@@ -33,9 +33,11 @@ static uint64_t word_at(const uint8_t *bytes, size_t length)
     return first | (uint64_t)last << 8 * (length - sizeof last);
 }
 
-static inline void put(struct changes *c, uintptr_t at, const uint8_t *old, const uint8_t *now, size_t length, int joined)
+static inline void put(struct changes *c, uintptr_t at, const uint8_t *old, const uint8_t *now, size_t length,
+                       int joined)
 {
-    c->list[c->n++] = (struct change){at, word_at(old, length), word_at(now, length), (uint16_t)length, (uint16_t)joined};
+    c->list[c->n++] = (struct change){at, word_at(old, length), word_at(now, length), (uint16_t)length,
+                                      (uint16_t)joined};
 }
 
 /* A function of its own, so that the usual addition saves no registers. */

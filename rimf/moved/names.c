@@ -62,7 +62,8 @@ static void name_symbols(const struct naming *n)
     for (size_t i = 1; i < in.n; i++) {
         uint64_t linked = in.first + in.list[i].st_value;
         const char *name = in.list[i].st_name < in.names_size ? in.names + in.list[i].st_name : "";
-        const struct analysis_unit *unit = linked <= UINT32_MAX ? analysis_unit_at(n->analysis, (uint32_t)linked) : NULL;
+        const struct analysis_unit *unit =
+            linked <= UINT32_MAX ? analysis_unit_at(n->analysis, (uint32_t)linked) : NULL;
 
         if (!*name || !unit || unit->reason != ANALYSIS_PROVEN)
             continue;

@@ -61,7 +61,8 @@ static void add_up(const struct mvld_image *image, const struct rimf_object *obj
 }
 
 /* `format` has a pass, the object, and the reason. */
-static void say_left(const struct mvld_image *image, const struct rimf_object *object, const char *format, const char *why)
+static void say_left(const struct mvld_image *image, const struct rimf_object *object, const char *format,
+                     const char *why)
 {
     for (struct rimf_edit *edit = rimf_edits_of(image, object); edit; edit = rimf_edit_behind(image, edit))
         if (edit->report)
@@ -168,7 +169,8 @@ static void end_edits(struct mvld_image *image)
     for (size_t i = 0; i < table->n_objects; i++) {
         if (table->objects[i]->domain.by != image->unfinished)
             table->objects[i]->domain.by = NULL;
-        for (struct rimf_edit *edit = rimf_edits_of(image, table->objects[i]); edit; edit = rimf_edit_behind(image, edit))
+        for (struct rimf_edit *edit = rimf_edits_of(image, table->objects[i]); edit;
+             edit = rimf_edit_behind(image, edit))
             edit->report = NULL;
     }
     rimf_table_leave(image);

@@ -372,8 +372,9 @@ const struct manifest_relocations *manifest_tables_of(const struct manifest_file
  * addresses in words.  The moved code stays mapped, in case a resolver has kept an address.  0, or negative errno:
  * some words could not be restored. */
 int manifest_take_back(struct manifest_file *, const struct rimf_sys *);
-/* lay_texts.c.  These texts of one object, but for those that lie there, over those of the file, where it has this bias;
- * `fd` is their overlay.  0, or negative errno of the first that cannot; how many were laid is added to *laid. */
+/* lay_texts.c.  Maps these texts of one object, except those that are mapped, over those of the file, for an object
+ * with this bias; `fd` is their overlay.  0, or negative errno of the first that cannot be mapped; adds the number of
+ * mapped ones to *laid. */
 int manifest_lay_over(const struct manifest_file *, const struct rimf_sys *, uintptr_t bias,
                       const struct manifest_text *, uint32_t n, int fd, uint32_t *laid);
 /* As in manifest_lay, and the CPU is that of the manifest: texts of libraries are laid over those of

@@ -122,7 +122,7 @@ static int pass_over(struct function *f)
         if (!decode(f->code + f->end, f->size - f->end, &i))
             return refuse(f, "its first instructions are not understood");
         flow = instruction_flow(&i);
-        if (flow == FLOW_CALL_INDIRECT && !instruction_is(&i, 0, 0xff)) /* the kernel goes back to it, to make it again */
+        if (flow == FLOW_CALL_INDIRECT && !instruction_is(&i, 0, 0xff)) /* the kernel may make it again */
             return refuse(f, "a system call is among its first instructions");
         if ((flow == FLOW_CALL || flow == FLOW_CALL_INDIRECT) && f->end + i.length < f->first + DISPLACE_JUMP)
             return refuse(f, "a call among its first instructions returns to them");
