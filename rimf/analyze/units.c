@@ -83,35 +83,18 @@ int rip_is_idle(const struct instruction *i)
 
 /* ---- PLT ----------------------------------------------------------------------------------- *
  *
- *     [f3 0f 1e fa]  [41 bb imm32]  [f2|3e] ff 25 rel32
- *     [endbr64]      [mov $n,%r11d] [bnd|notrack] jmp *slot(%rip)
- *
- * is the target of a call through the PLT, with every linker.  Code for lazy binding, and padding, may
- * follow.  A .plt whose entries nobody calls may precede .plt.sec.  A relocation tells that the slot is in
+ * An entry (plt_entry_size) is the target of a call through the PLT, with every linker.  Code for lazy binding, and
+ * padding, may follow.  A .plt whose entries nobody calls may precede .plt.sec.  A relocation tells that the slot is in
  * the GOT.
  */
 uint32_t plt_slot(const struct analyser *a, uint64_t address)
 {
     const struct code *c = code_at(a, address);
-    const uint8_t *at, *end;
-    int32_t distance;
-    uint64_t slot;
+    const uint8_t *at = c ? c->bytes + (address - c->start) : NULL;
+    size_t size = c ? plt_entry_size(at, c->end - address) : 0;
+    uint64_t slot = size ? address + size + (uint64_t)distance_at(at + size - 4) : 0;
 
-    if (!c)
-        return 0;
-    at = c->bytes + (address - c->start);
-    end = c->bytes + (c->end - c->start);
-    if (end - at >= 4 && !memcmp(at, "\xf3\x0f\x1e\xfa", 4))
-        at += 4;
-    if (end - at >= 6 && !memcmp(at, "\x41\xbb", 2))
-        at += 6;
-    if (end - at >= 1 && (*at == 0xf2 || *at == 0x3e))
-        at++;
-    if (end - at < 6 || memcmp(at, "\xff\x25", 2) != 0)
-        return 0;
-    memcpy(&distance, at + 2, sizeof distance);
-    slot = c->start + (uint64_t)(at + 6 - c->bytes) + (uint64_t)(int64_t)distance;
-    return object_is_slot(&a->object, slot) ? (uint32_t)slot : 0;
+    return size && object_is_slot(&a->object, slot) ? (uint32_t)slot : 0;
 }
 
 static int belongs_to_plt(const struct instruction *i)

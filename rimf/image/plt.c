@@ -24,6 +24,7 @@
 
 #include "rimf/base/base.h"
 #include "rimf/image/original.h"
+#include "rimf/x86/decode.h"
 
 #include <errno.h>    /* numbers only */
 #include <sys/mman.h> /* numbers only */
@@ -53,21 +54,13 @@ static int skip(struct code *code, const char *bytes, size_t n, size_t operand)
     return 1;
 }
 
-static int32_t operand_before(const struct code *code)
-{
-    int32_t value;
-
-    memcpy(&value, code->at - 4, sizeof value);
-    return value;
-}
-
 /* push $n; [bnd] jmp plt0 */
 static int is_lazy_entry(struct code code, uint32_t *n)
 {
     skip(&code, "\xf3\x0f\x1e\xfa", 4, 0);
     if (!skip(&code, "\x68", 1, 4))
         return 0;
-    *n = (uint32_t)operand_before(&code);
+    *n = (uint32_t)distance_at(code.at - 4);
     return skip(&code, "\xe9", 1, 4) || skip(&code, "\xf2\xe9", 2, 4);
 }
 
@@ -82,11 +75,9 @@ static int is_plt0(struct code code)
 /* The slot that the entry jumps through, or 0. */
 static uintptr_t slot_of(struct code code)
 {
-    skip(&code, "\xf3\x0f\x1e\xfa", 4, 0);
-    skip(&code, "\x41\xbb", 2, 4);
-    if (!skip(&code, "\xff\x25", 2, 4) && !skip(&code, "\xf2\xff\x25", 3, 4))
-        return 0;
-    return (uintptr_t)code.at + (uintptr_t)(intptr_t)operand_before(&code);
+    size_t size = plt_entry_size(code.at, code.left);
+
+    return size ? (uintptr_t)code.at + size + (uintptr_t)distance_at(code.at + size - 4) : 0;
 }
 
 static int relocation_of(const struct rimf_object *object, uintptr_t address, Elf64_Rela *out)

@@ -37,7 +37,7 @@ struct restoring {
 
 static int may_begin_entry(uint8_t byte)
 {
-    return byte == 0xff || byte == 0xf2 || byte == 0xf3 || byte == 0x41;
+    return byte == 0xff || byte == 0xf2 || byte == 0xf3 || byte == 0x41 || byte == 0x3e;
 }
 
 /* Linkers align entries to 8 bytes at least. */

@@ -26,6 +26,18 @@ static int is_due(const struct mvld_image *image, const struct rimf_retarget *r)
     return r->ctx != image->unfinished && rimf_retarget_counts(image, r);
 }
 
+static const struct rimf_retarget *next_due(const struct mvld_image *image, const struct rimf_retarget *r)
+{
+    const struct rimf_retarget *end = image->retargets.list + image->retargets.n;
+
+    while (r < end && !is_due(image, r))
+        r++;
+    return r < end ? r : NULL;
+}
+
+#define EACH_DUE(r, image) \
+    const struct rimf_retarget *r = next_due(image, (image)->retargets.list); r; r = next_due(image, r + 1)
+
 static int refuse(struct mvld_image *image, int error, const struct rimf_retarget *r, const char *why)
 {
     image->retargets.refused = r->ctx;
@@ -45,25 +57,16 @@ static int open_entry(struct mvld_image *image, const struct rimf_retarget *r)
 
 static void close_entries(struct mvld_image *image)
 {
-    for (size_t i = 0; i < image->retargets.n; i++) {
-        const struct rimf_retarget *r = &image->retargets.list[i];
-
-        if (r->table && is_due(image, r))
+    for (EACH_DUE(r, image))
+        if (r->table)
             rimf_object_protect(image, r->object, r->at, sizeof(uint32_t), 0);
-    }
 }
 
 /* ---- words ----------------------------------------------------------------------------------- */
 
 static int open_words(struct mvld_image *image)
 {
-    const struct rimf_retargets *all = &image->retargets;
-
-    for (size_t i = 0; i < all->n; i++) {
-        const struct rimf_retarget *r = &all->list[i];
-
-        if (!is_due(image, r))
-            continue;
+    for (EACH_DUE(r, image)) {
         if (r->table && open_entry(image, r))
             return -EACCES;
         if (r->next || r->table)
@@ -80,25 +83,16 @@ static int open_words(struct mvld_image *image)
 
 static void write_entries(struct mvld_image *image)
 {
-    const struct rimf_retargets *all = &image->retargets;
-
-    for (size_t i = 0; i < all->n; i++) {
-        const struct rimf_retarget *r = &all->list[i];
-
-        if (r->table && is_due(image, r))
+    for (EACH_DUE(r, image))
+        if (r->table)
             *(int32_t *)r->at = (int32_t)(r->target - r->table);
-    }
 }
 
 /* They were verified, and none of their code has run since. */
 static void write_words(struct mvld_image *image)
 {
-    const struct rimf_retargets *all = &image->retargets;
-
-    for (size_t i = 0; i < all->n; i++) {
-        const struct rimf_retarget *r = &all->list[i];
-
-        if (r->next || r->table || !is_due(image, r))
+    for (EACH_DUE(r, image)) {
+        if (r->next || r->table)
             continue;
         if (moved_relro_open_one(image, r->object))
             rimf_log(image->log, MVLD_LOG_WARNING, "mvld: %s: the reference at %lx: RELRO cannot be written",
@@ -121,16 +115,14 @@ static void note_refused(void *image_, uintptr_t at)
 
 static int change_code(struct mvld_image *image)
 {
-    const struct rimf_retargets *all = &image->retargets;
     struct changes list = {.image = image};
     int error = 0;
 
-    for (size_t i = 0; i < all->n && !error; i++) {
-        const struct rimf_retarget *r = &all->list[i];
+    for (EACH_DUE(r, image)) {
         intptr_t away = (intptr_t)(rimf_canonical_address(image, r->target) - r->next);
         int32_t distance = (int32_t)away;
 
-        if (!r->next || !is_due(image, r))
+        if (!r->next || error)
             continue;
         if (distance == away)
             changes_add(&list, r->at, &r->old, &distance, sizeof distance);

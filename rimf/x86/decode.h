@@ -95,6 +95,21 @@ static inline size_t endbr64_size(const uint8_t *code, size_t size)
     return size >= sizeof endbr64 && memcmp(code, endbr64, sizeof endbr64) == 0 ? sizeof endbr64 : 0;
 }
 
+/* The length of a PLT entry at the start of this code, up to its jump through a slot, whose distance comes last:
+ *
+ *     [f3 0f 1e fa]  [41 bb imm32]  [f2|3e] ff 25 rel32
+ *     [endbr64]      [mov $n,%r11d] [bnd|notrack] jmp *slot(%rip)
+ *
+ * 0: there is none. */
+static inline size_t plt_entry_size(const uint8_t *code, size_t size)
+{
+    size_t at = endbr64_size(code, size);
+
+    at += size >= at + 6 && memcmp(code + at, "\x41\xbb", 2) == 0 ? 6 : 0;
+    at += size > at && (code[at] == 0xf2 || code[at] == 0x3e);
+    return size >= at + 6 && memcmp(code + at, "\xff\x25", 2) == 0 ? at + 6 : 0;
+}
+
 /* The target of a relative branch, or of a RIP operand, of the instruction at address `at`, whose
  * bytes are `code`. */
 static inline uint64_t branch_target(const uint8_t *code, uint64_t at, const struct instruction *i)
