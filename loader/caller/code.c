@@ -82,7 +82,6 @@ static int keeps(const struct instruction *i, unsigned reg)
     return 0;
 }
 
-/* The common target of all direct jumps out of the function, or 0. */
 uintptr_t caller_tail(const struct caller_function *function)
 {
     uintptr_t at = function->at, end = at + function->size, tail = 0;
@@ -130,7 +129,6 @@ static int leads_to(struct mvld_image *image, const struct mvld_object *object,
     return rimf_api()->slot_find(image, object, way.through, &slot) == 0 && slot.target == callee;
 }
 
-/* How the function calls `callee`; through 0: it does not. */
 struct call_way caller_way(struct mvld_image *image, const struct mvld_object *object,
                            const struct caller_function *function, uintptr_t callee)
 {

@@ -50,7 +50,6 @@
 _Static_assert(CALLER_STUB % MVLD_PATCH_MAX == 0, "it is written in pieces of this size");
 _Static_assert(CALLER_FUNCTIONS <= RIMF_KEPT_ORIGINALS, "the original of each runs");
 
-/* Called from the stubs, through caller/entry.S. */
 uintptr_t loader_caller_address(const struct loader *l, uintptr_t address)
 {
     return rimf_unmoved(l->image, address);

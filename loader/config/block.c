@@ -32,20 +32,6 @@ static const char *show(struct ini_slice s, struct shown *to)
     return to->text;
 }
 
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
-static int no_memory(const struct why *why)
-{
-    return refuse(why, ENOMEM, "there is no memory for the configuration");
-}
-
 /* Converts an element of `match` to text.  0, or -EINVAL with the sentence. */
 static int match_text(struct ini_slice element, char *text, const char *file, unsigned line,
                       const struct why *why)
@@ -60,7 +46,7 @@ static int match_text(struct ini_slice element, char *text, const char *file, un
     hex = rimf_after(text, CONFIG_BUILD_ID);
     if (hex) {
         size_t n = rimf_strlen(hex), i = 0;
-        while (hex[i] && hex_digit(hex[i]) >= 0)
+        while (rimf_digit(hex[i]) < 16)
             i++;
         if (!n || i < n || n % 2)
             return refuse_at(why, EINVAL, file, line,
@@ -102,7 +88,7 @@ static int program_is(const struct pipeline_query *q, const char *text)
         if (!build_id || rimf_strlen(hex) != 2 * size)
             return 0;
         for (size_t i = 0; i < size; i++)
-            if (hex_digit(hex[2 * i]) * 16 + hex_digit(hex[2 * i + 1]) != build_id[i])
+            if (rimf_digit(hex[2 * i]) * 16 + rimf_digit(hex[2 * i + 1]) != build_id[i])
                 return 0;
         return 1;
     }
@@ -219,7 +205,7 @@ static int end_block(struct scan *s, const char *end)
         .match = rimf_heap_copy_part(s->heap, s->matched.at, s->matched.length),
     };
     if (!s->config->file || !s->config->match)
-        return no_memory(s->why);
+        return config_no_memory(s->why);
     return config_load(s->heap, s->start, (size_t)(end - s->start), s->config, s->why);
 }
 
@@ -255,7 +241,7 @@ static int match(struct scan *s, const struct ini_item *item)
     while (!error && ini_list_next(&list, &element)) {
         char *text = rimf_heap_alloc(s->heap, element.length + 1);
 
-        error = text ? match_text(element, text, s->text->file, item->line, s->why) : no_memory(s->why);
+        error = text ? match_text(element, text, s->text->file, item->line, s->why) : config_no_memory(s->why);
         if (!error && !s->matched.at && program_is(s->query, text))
             s->matched = element;
         rimf_heap_release(s->heap, text);

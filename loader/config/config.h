@@ -77,6 +77,7 @@ int config_made_concerns(const struct pipeline_query *, const char *text, size_t
 /* As config_scan, for the output of `mvld config`. */
 int config_scan_made(const struct pipeline_query *, struct rimf_heap *, const struct config_text *, struct config *,
                      const struct why *);
+int config_no_memory(const struct why *);
 /* Checks a key of [app] besides match; `value` may be a list. */
 int config_check_app(struct ini_slice key, struct ini_slice value, const char *file, unsigned line,
                      const struct why *);
@@ -86,10 +87,8 @@ int config_tunables(struct rimf_heap *, const char *tunables, struct config *, c
 
 /* config/entry.c: adds the entries of a block, whose file and line the configuration has. */
 int config_load(struct rimf_heap *, const char *text, size_t length, struct config *, const struct why *);
-/* Adds section.key, or replaces its value.  -ENOMEM, -E2BIG; -EEXIST if it exists and `replace` is
- * 0, *old is it. */
-int config_put(struct rimf_heap *, struct config *, const struct config_entry *, int replace,
-               const struct config_entry **old);
+/* Adds section.key.  If it exists, `replace` says whether it gets the new value, or is refused. */
+int config_put(struct rimf_heap *, struct config *, const struct config_entry *, int replace, const struct why *);
 
 /* config/files.c: calls config_scan for each configuration file, in order. */
 int config_each_file(const struct pipeline_query *, const struct config_environment *,

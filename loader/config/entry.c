@@ -9,6 +9,11 @@
 
 #define KEYS_MAX 10000u /* of one program; a file with more is no configuration */
 
+int config_no_memory(const struct why *why)
+{
+    return refuse(why, ENOMEM, "there is no memory for the configuration");
+}
+
 static uint32_t hash_of(const char *section, const char *key)
 {
     uint32_t hash = 2166136261u;
@@ -32,21 +37,21 @@ const struct config_entry *config_find(const struct config *config, const char *
 }
 
 int config_put(struct rimf_heap *heap, struct config *config, const struct config_entry *entry,
-               int replace, const struct config_entry **old)
+               int replace, const struct why *why)
 {
     struct config_entry *there =
         (struct config_entry *)config_find(config, entry->section, entry->key);
 
-    if (there && !replace) {
-        *old = there;
-        return -EEXIST;
-    }
+    if (there && !replace)
+        return refuse_at(why, EINVAL, entry->file, entry->line, "'%s' of [%s] is said twice, first in line %u",
+                         entry->key, entry->section, there->line);
     if (!there) {
         if (config->n_entries == KEYS_MAX)
-            return -E2BIG;
+            return refuse_at(why, E2BIG, entry->file, entry->line, "there are more than %u keys for one program",
+                             KEYS_MAX);
         there = rimf_heap_alloc(heap, sizeof(*there));
         if (!there)
-            return -ENOMEM;
+            return config_no_memory(why);
         if (!config->tail)
             config->tail = &config->entries;
         *config->tail = there;
@@ -63,7 +68,6 @@ int config_put(struct rimf_heap *heap, struct config *config, const struct confi
 static int load_key(struct rimf_heap *heap, const char *section, const struct ini_item *item, struct config *config,
                     const struct why *why)
 {
-    const struct config_entry *old = NULL;
     char *raw = rimf_heap_copy_part(heap, item->value.at, item->value.length);
     char *text = rimf_heap_alloc(heap, item->value.length + 1);
     struct config_entry entry = {
@@ -76,22 +80,10 @@ static int load_key(struct rimf_heap *heap, const char *section, const struct in
     };
 
     if (!raw || !text || !entry.key)
-        return refuse(why, ENOMEM, "there is no memory for the configuration");
+        return config_no_memory(why);
     if (ini_text(item->value, text) < 0)
         entry.text = NULL;
-    switch (config_put(heap, config, &entry, 0, &old)) {
-    case 0:
-        return 0;
-    case -EEXIST:
-        return refuse_at(why, EINVAL, config->file, item->line,
-                         "'%s' of [%s] is said twice, first in line %u", entry.key, section,
-                         old->line);
-    case -E2BIG:
-        return refuse_at(why, E2BIG, config->file, item->line,
-                         "there are more than %u keys for one program", KEYS_MAX);
-    default:
-        return refuse(why, ENOMEM, "there is no memory for the configuration");
-    }
+    return config_put(heap, config, &entry, 0, why);
 }
 
 int config_load(struct rimf_heap *heap, const char *text, size_t length, struct config *config,
@@ -110,7 +102,7 @@ int config_load(struct rimf_heap *heap, const char *text, size_t length, struct 
         if (item.kind == INI_SECTION) {
             section = rimf_heap_copy_part(heap, item.name.at, item.name.length);
             if (!section)
-                return refuse(why, ENOMEM, "there is no memory for the configuration");
+                return config_no_memory(why);
             continue;
         }
         int error = load_key(heap, section, &item, config, why);

@@ -135,7 +135,7 @@ static int scan_file(const struct pipeline_query *query, struct rimf_heap *heap,
 {
     char *file = rimf_heap_copy_part(heap, name.at, name.length);
     int error = file ? config_scan(query, heap, &(struct config_text){file, text, length}, config, why)
-                     : refuse(why, ENOMEM, "there is no memory for the configuration");
+                     : config_no_memory(why);
 
     rimf_heap_release(heap, file);
     return error;

@@ -30,7 +30,7 @@ static int take_item(struct rimf_heap *heap, const char **at, char **out, const 
                          INI_LINE_MAX);
     char *to = rimf_heap_alloc(heap, length + 1);
     if (!to)
-        return refuse(why, ENOMEM, "there is no memory for the configuration");
+        return config_no_memory(why);
     for (size_t i = 0; i < length; i++) {
         if (p[i] == '\\')
             i++;
@@ -67,10 +67,7 @@ static int put_item(struct rimf_heap *heap, char *item, struct config *config, c
         if (error)
             return error;
     }
-    int error = config_put(heap, config, &entry, 1, NULL);
-    if (error == -E2BIG)
-        return refuse_at(why, E2BIG, CONFIG_TUNABLES, 0, "there are too many settings");
-    return error ? refuse(why, ENOMEM, "there is no memory for the configuration") : 0;
+    return config_put(heap, config, &entry, 1, why);
 }
 
 int config_tunables(struct rimf_heap *heap, const char *tunables, struct config *config,

@@ -186,6 +186,7 @@ int host_map(const struct rimf_sys *sys, struct host *host, struct arena *arena)
 
 static size_t list_candidates(const struct loader *l, const char **candidates)
 {
+    int is_unusual = l->interpreter && !rimf_streq(l->interpreter, HOST_LOADER);
     size_t n = 0;
 
     if (l->host->musl) {
@@ -194,13 +195,8 @@ static size_t list_candidates(const struct loader *l, const char **candidates)
     }
     if (l->knobs->host)
         candidates[n++] = l->knobs->host;
-    if (l->interpreter && !rimf_streq(l->interpreter, HOST_LOADER)) {
-        candidates[n++] = HOST_LOADER;
-        candidates[n++] = HOST_LOADER_DIVERTED;
-    } else {
-        candidates[n++] = HOST_LOADER_DIVERTED;
-        candidates[n++] = HOST_LOADER;
-    }
+    candidates[n++] = is_unusual ? HOST_LOADER : HOST_LOADER_DIVERTED;
+    candidates[n++] = is_unusual ? HOST_LOADER_DIVERTED : HOST_LOADER;
     candidates[n++] = HOST_LOADER_MOUNTED;
     return n;
 }

@@ -13,7 +13,7 @@
 #include <signal.h> /* numbers only */
 
 /* A pipe without a reader, or a full file (RLIMIT_FSIZE), must not end a program because of this line. */
-void say_line(struct loader *l, const char *line, size_t n)
+void say_line(struct loader *l, const char *format, ...)
 {
     static const struct {
         uintptr_t handler, flags, restorer;
@@ -22,12 +22,20 @@ void say_line(struct loader *l, const char *line, size_t n)
     static const int signals[] = {SIGPIPE, SIGXFSZ};
     uintptr_t before[RIMF_COUNT(signals)][4];
     struct stat status;
+    char line[640];
+    va_list arguments;
+    size_t n;
 
     if (rimf_log_enabled(&l->log, MVLD_LOG_WARNING))
         return; /* it is in the log of MVLD_DEBUG */
     if (l->started && !l->filtered->starting &&
         (SYS3(l->sys, SYS_fstat, 2, &status, 0) || (status.st_mode & S_IFMT) == S_IFREG))
         return;
+    va_start(arguments, format);
+    n = rimf_vformat(line, sizeof line, format, arguments);
+    va_end(arguments);
+    n = n < sizeof line ? n : sizeof line - 1;
+    line[n++] = '\n';
     for (size_t i = 0; i < RIMF_COUNT(signals); i++)
         SYS6(l->sys, SYS_rt_sigaction, signals[i], &ignore, before[i], sizeof(uint64_t), 0, 0);
     sys_write(l->sys, 2, line, n);
@@ -37,14 +45,7 @@ void say_line(struct loader *l, const char *line, size_t n)
 
 void say_error(void *loader, const char *why)
 {
-    char line[600];
-    size_t n = rimf_format(line, sizeof line, "ERROR: mvld: %s\n", why);
-
-    if (n >= sizeof line) {
-        n = sizeof line - 1;
-        line[n - 1] = '\n';
-    }
-    say_line(loader, line, n);
+    say_line(loader, "ERROR: mvld: %s", why);
 }
 
 /* Like the host loader's message about LD_PRELOAD: the program runs, and its administrator should know that
@@ -52,10 +53,7 @@ void say_error(void *loader, const char *why)
  * MVLD_DEBUG: the configuration is right. */
 void say_refused(struct loader *l)
 {
-    char line[sizeof l->refusal + 64];
-
-    say_line(l, line, rimf_format(line, sizeof line, "ERROR: mvld: %s: the program runs untransformed\n",
-                                  l->refusal));
+    say_line(l, "ERROR: mvld: %s: the program runs untransformed", l->refusal);
 }
 
 void program_complete(struct loader *l)

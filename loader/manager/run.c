@@ -329,12 +329,13 @@ int pipeline_run(struct pipeline *p, struct mvld_image *image, size_t end)
         if (p->passes[i].status != PASS_RAN)
             result = -ECANCELED;
     }
-    if (end > p->n && pipeline_emit(p, image))
-        result = -ECANCELED;
-    for (size_t i = 0; i < p->n && end > p->n; i++)
-        say_unmatched(p, &p->passes[i]);
-    if (end > p->n)
+    if (end > p->n) {
+        if (pipeline_emit(p, image))
+            result = -ECANCELED;
+        for (size_t i = 0; i < p->n; i++)
+            say_unmatched(p, &p->passes[i]);
         print_statistics(p);
+    }
     return p->broken ? -EUCLEAN : result;
 }
 

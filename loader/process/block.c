@@ -119,9 +119,8 @@ int block_restore(const struct block *block, struct injection *injection)
     return found;
 }
 
-/* Removes the variables NAME and NAME_*.  A program with raised rights must not pass ours to a
- * child that no longer looks raised: glibc does the same with its own.  Nobody has read the block
- * yet, so auxv simply moves along. */
+/* A program with raised rights must not pass our variables to a child that no longer looks raised:
+ * glibc does the same with its own.  Nobody has read the block yet, so auxv simply moves along. */
 void block_scrub(struct block *block, const char *name)
 {
     char **to = block->envp;

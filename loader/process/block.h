@@ -47,7 +47,7 @@ struct injection {
 void block_inject(struct block *, struct injection *, char *preload);
 /* Returns 1 if it was found and removed, 0 if it is not there any more. */
 int block_restore(const struct block *, struct injection *);
-/* Removes all our variables from the environment (AT_SECURE). */
+/* Removes the variables NAME and NAME_* from the environment. */
 void block_scrub(struct block *, const char *name);
 
 #endif

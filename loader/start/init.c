@@ -60,20 +60,16 @@ static int is_info(Elf64_Dyn **info, Elf64_Dyn *dynamic)
 /* Returns NULL if it cannot be verified. */
 static Elf64_Dyn **find_info(struct init_hook *init, struct link_map *map)
 {
-    uintptr_t *words = (uintptr_t *)map;
-    size_t first = sizeof *map / sizeof *words;
+    Elf64_Dyn **words = (void *)map;
+    size_t at = init->info ? init->info : sizeof *map / sizeof *words;
+    size_t end = init->info ? at + 1 : at + 16;
 
-    if (init->info)
-        return is_info((Elf64_Dyn **)(words + init->info), map->l_ld)
-                   ? (Elf64_Dyn **)(words + init->info)
-                   : NULL;
-    for (size_t at = first; at < first + 16; at++) {
-        if (is_info((Elf64_Dyn **)(words + at), map->l_ld)) {
-            init->info = at;
-            return (Elf64_Dyn **)(words + at);
-        }
-    }
-    return NULL;
+    while (at < end && !is_info(words + at, map->l_ld))
+        at++;
+    if (at == end)
+        return NULL;
+    init->info = at;
+    return words + at;
 }
 
 /* ---- slots ------------------------------------------------------------------------- */

@@ -116,7 +116,7 @@ int mapstage_file(struct loader *l, const struct mmap_call *c, size_t length)
     struct file_id identity;
     struct stat st;
     char *name;
-    int error;
+    int error, is_apart;
 
     if (SYS3(l->sys, SYS_fstat, c->fd, &st, 0))
         return -EACCES;
@@ -125,7 +125,7 @@ int mapstage_file(struct loader *l, const struct mmap_call *c, size_t length)
         return 0;
     l->mapstage->at = 0;
     l->mapstage->length = length;
-    name = mapped_name(l, c);
+    name = mapped_name(l, c, &is_apart);
     error = ask(l, (int)c->fd, name ? name : "a file", 0, &st);
     rimf_heap_release(&l->heap, name);
     if (error) /* the host loader only reports that the object cannot be mapped */

@@ -72,7 +72,6 @@ static int is_data(const struct mmap_call *c)
            (int)c->fd >= 0 && c->prot == (PROT_READ | PROT_WRITE) && c->length <= POPULATE_MAX;
 }
 
-/* Called instead of the host loader's mmap. */
 long loader_mmap(struct loader *l, const struct mmap_call *c)
 {
     long at;

@@ -24,31 +24,37 @@ char *mapstage_path(struct loader *l, int fd)
 
 #define KEPT_WORDS 64u /* words searched in a function's registers and stack */
 
-/* The path by which the host loader knows the object that it maps; the link map lists it only when all of
- * it is mapped.  So the object's own link map is searched where the function that maps it must have it, in
- * a register or on its stack.  Two facts verify it: it points to itself (l_real), and its path is that of
- * the file. */
-static const char *link_name(const struct loader *l, const struct mmap_call *c, const struct stat *st)
+/* The beginning of glibc's link map. */
+struct own_map {
+    struct link_map map;
+    const struct own_map *real;
+    Lmid_t space; /* the namespace */
+};
+
+/* The link map lists an object only when all of it is mapped.  So the object's own link map is searched where the
+ * function that maps it must have it, in a register or on its stack.  Two facts verify it: it points to itself, and
+ * its path, by which the host loader knows the object, is that of the file.  NULL: not found. */
+static const struct own_map *find_map(const struct loader *l, const struct mmap_call *c, const struct stat *st)
 {
     const uintptr_t *kept = (const uintptr_t *)(c + 1);
 
     for (const uintptr_t *word = kept; word < kept + KEPT_WORDS; word++) {
-        const struct link_map *map = (const struct link_map *)*word;
-        const uintptr_t *real = (const uintptr_t *)(map + 1);
+        const struct own_map *own = (const struct own_map *)*word;
         struct stat other;
 
-        if (*word >= RIMF_PAGE && *word % 8 == 0 && elf_readable(l->sys, *word, sizeof *map + sizeof *real) &&
-            *real == *word && !SYS6(l->sys, SYS_newfstatat, AT_FDCWD, map->l_name, &other, 0, 0, 0) &&
+        if (*word >= RIMF_PAGE && *word % 8 == 0 && elf_readable(l->sys, *word, sizeof *own) && own->real == own &&
+            !SYS6(l->sys, SYS_newfstatat, AT_FDCWD, own->map.l_name, &other, 0, 0, 0) &&
             other.st_dev == st->st_dev && other.st_ino == st->st_ino)
-            return map->l_name;
+            return own;
     }
     return NULL;
 }
 
-char *mapped_name(struct loader *l, const struct mmap_call *c)
+char *mapped_name(struct loader *l, const struct mmap_call *c, int *is_apart)
 {
     struct stat st;
-    const char *name = SYS3(l->sys, SYS_fstat, c->fd, &st, 0) ? NULL : link_name(l, c, &st);
+    const struct own_map *own = SYS3(l->sys, SYS_fstat, c->fd, &st, 0) ? NULL : find_map(l, c, &st);
 
-    return name ? rimf_heap_copy(&l->heap, name) : mapstage_path(l, (int)c->fd);
+    *is_apart = own && own->space != LM_ID_BASE;
+    return own ? rimf_heap_copy(&l->heap, own->map.l_name) : mapstage_path(l, (int)c->fd);
 }

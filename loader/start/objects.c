@@ -321,9 +321,9 @@ void objects_start(struct loader *l)
     describe_main(l);
     if (update(l, &change))
         return;
-    if (!l->pipeline)
+    if (!l->pipeline) {
         check_image(l, "at start"); /* the pipeline checks the image itself */
-    if (l->pipeline) {
+    } else {
         const char *method = pipeline_setting(l->pipeline, "patch");
 
         rimf_image_set_untraced(l->image, l->filtered->untraced);

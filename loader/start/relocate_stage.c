@@ -8,13 +8,13 @@
  *
  *     first mapping     the program headers are read from it: how many mappings are to come
  *     last mapping      the objects so far are told to an image of this stage; passes are asked
- *     link map          what it lacks is gone, or belongs to another namespace: passes forget it.  Compared before
- *                       each object, since the host loader announces neither an object of LD_PRELOAD that it
- *                       mapped in vain, nor (some versions) a dlopen before its first object; and at RT_CONSISTENT,
- *                       behind a dlclose, or a dlopen that failed half-way
+ *     link map          what it lacks is gone: passes forget it.  Compared before each object, since the host loader
+ *                       announces neither an object of LD_PRELOAD that it mapped in vain, nor (some versions) a
+ *                       dlopen before its first object; and at RT_CONSISTENT, behind a dlclose, or a dlopen that
+ *                       failed half-way
  *
  * The image of the other stages has only relocated objects; this one also has the others, but neither the
- * vDSO nor the host loader.
+ * vDSO nor the host loader.  Neither has objects of other namespaces (dlmopen, LD_AUDIT).
  */
 #include "loader/loader.h"
 
@@ -161,16 +161,19 @@ void relocatestage_mapped(struct loader *l, uintptr_t at, const struct mmap_call
     struct relocatestage *r = l->relocatestage;
     struct rimf_source *source;
     struct rimf_change change;
+    int is_apart;
     char *name;
 
     if (first || !r->left)
         begin(l, at, c->length, c->offset);
     if (!r->left || --r->left)
         return;
-    name = mapped_name(l, c);
-    source = name ? room_for_one(l) : NULL;
-    if (!source)
+    name = mapped_name(l, c, &is_apart);
+    source = name && !is_apart ? room_for_one(l) : NULL;
+    if (!source) {
+        rimf_heap_release(&l->heap, name);
         return;
+    }
     *source = (struct rimf_source){.name = name, .bias = r->bias, .phdr = r->phdr, .phnum = r->phnum,
                                    .dynamic = dynamic_of(r->phdr, r->phnum, r->bias),
                                    .flags = r->n == 1 ? MVLD_OBJECT_MAIN : 0,

@@ -50,13 +50,11 @@ static const char *why_of(struct loader *l, const char *name)
 
 static void say_hidden(struct loader *l, const char *name, const char *what, const char *why)
 {
-    char line[600];
-    size_t n = rimf_format(line, sizeof line, "WARNING: mvld: %s writes to slots of the GOT, but some calls of %s "
-                           "stay direct (%s): it sees too few; run the program with MVLD=off\n", name, what, why);
+    static const char format[] = "WARNING: mvld: %s writes to slots of the GOT, but some calls of %s stay direct (%s): "
+                                 "it sees too few; run the program with MVLD=off";
 
-    n = n < sizeof line ? n : sizeof line - 1;
-    rimf_log(&l->log, MVLD_LOG_WARNING, "%s", line);
-    say_line(l, line, n);
+    rimf_log(&l->log, MVLD_LOG_WARNING, format, name, what, why);
+    say_line(l, format, name, what, why);
 }
 
 static void restore(struct loader *l, const char *name)

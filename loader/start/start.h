@@ -61,8 +61,8 @@ long loader_mmap(struct loader *, const struct mmap_call *) RIMF_HIDDEN;
 /* ---- mapped_name.c ------------------------------------------------------------------------ */
 
 /* The name that the link map will have for the object that is being mapped, or, if unknown, its real path;
- * on the heap, or NULL. */
-char *mapped_name(struct loader *, const struct mmap_call *);
+ * on the heap, or NULL.  *is_apart: 1 for an object of a namespace that dlmopen or an auditor made. */
+char *mapped_name(struct loader *, const struct mmap_call *, int *is_apart);
 /* The kernel's path; on the heap, or NULL. */
 char *mapstage_path(struct loader *, int fd);
 

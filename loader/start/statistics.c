@@ -8,6 +8,14 @@
 
 #include <time.h> /* numbers only */
 
+static uint64_t now(const struct loader *l)
+{
+    struct timespec time = {0};
+
+    SYS3(l->sys, SYS_clock_gettime, CLOCK_MONOTONIC, &time, 0);
+    return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
+
 void stage_time(struct loader *l, int stage)
 {
     static const char *const names[STAGES] = {
@@ -17,15 +25,10 @@ void stage_time(struct loader *l, int stage)
         [STAGE_HOOK] = "host loader's own work",
         [STAGE_RUN] = "image and passes",
     };
-    struct timespec now = {0};
 
     if (!rimf_log_enabled(&l->log, MVLD_LOG_STATISTICS))
         return;
-    SYS3(l->sys, SYS_clock_gettime, CLOCK_MONOTONIC, &now, 0);
-    l->at[stage] = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
     if (stage)
-        rimf_log(&l->log, MVLD_LOG_STATISTICS, "start-up: %s: %lu ns", names[stage],
-                 l->at[stage] - l->at[stage - 1]);
-    SYS3(l->sys, SYS_clock_gettime, CLOCK_MONOTONIC, &now, 0); /* without this line */
-    l->at[stage] = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+        rimf_log(&l->log, MVLD_LOG_STATISTICS, "start-up: %s: %lu ns", names[stage], now(l) - l->at[stage - 1]);
+    l->at[stage] = now(l); /* without this line */
 }

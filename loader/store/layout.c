@@ -42,7 +42,6 @@ static int is_images(struct loader *l, uint64_t *seed)
            (!found->is_users && caches_own(l));
 }
 
-/* Called once this process's snapshot is known, and before anything is mapped. */
 void layout_choose(struct loader *l)
 {
     const char *from = "the snapshot's";

@@ -7,40 +7,13 @@
  */
 #include "passes/multiverse/options.h"
 
-/* Parses digits to a number below 2^64: 0, -EINVAL, or -ERANGE. */
-static int parse_digits(const char *text, unsigned base, uint64_t *out)
-{
-    uint64_t value = 0;
-
-    if (!*text)
-        return -EINVAL;
-    for (; *text; text++) {
-        unsigned digit = *text >= '0' && *text <= '9'   ? (unsigned)(*text - '0')
-                         : *text >= 'a' && *text <= 'f' ? (unsigned)(*text - 'a' + 10)
-                         : *text >= 'A' && *text <= 'F' ? (unsigned)(*text - 'A' + 10)
-                                                        : 16u;
-
-        if (digit >= base)
-            return -EINVAL;
-        if (__builtin_mul_overflow(value, (uint64_t)base, &value) ||
-            __builtin_add_overflow(value, (uint64_t)digit, &value))
-            return -ERANGE;
-    }
-    *out = value;
-    return 0;
-}
-
 int mv_parse_value(const char *text, unsigned width, unsigned flags, uint64_t *out)
 {
     int minus = *text == '-', err;
     unsigned bits = width * 8;
     uint64_t value, most;
 
-    text += minus;
-    if (text[0] == '0' && (text[1] == 'x' || text[1] == 'X'))
-        err = parse_digits(text + 2, 16, &value);
-    else
-        err = parse_digits(text, 10, &value);
+    err = rimf_parse_unsigned(text + minus, &value);
     if (err)
         return err;
     if (flags & MULTIVERSE_SWITCH_SIGNED)
@@ -60,17 +33,18 @@ static void write_switch(struct mv_switch *sw, uint64_t value)
     memcpy((void *)sw->address, &value, sw->width); /* little endian: the low bytes */
 }
 
-/* The only switch of that name that is not configured yet, or NULL. */
-static struct mv_switch *find_named(struct mv_engine *engine, const char *name, int *several)
+/* A switch of that name, or NULL; counts those, and the new ones among them. */
+static struct mv_switch *find_named(struct mv_engine *engine, const char *name, unsigned *n, unsigned *n_new)
 {
     struct mv_switch *found = NULL;
 
-    *several = 0;
+    *n = *n_new = 0;
     for (struct mv_switch *sw = engine->switches; sw; sw = sw->next) {
         if (!sw->address || !sw->name || !rimf_streq(sw->name, name))
             continue;
-        *several |= found != NULL;
         found = sw;
+        ++*n;
+        *n_new += !sw->configured;
     }
     return found;
 }
@@ -116,20 +90,20 @@ void mv_configure(struct mv_engine *engine, const struct mvld_setting *settings,
         const char *set = rimf_after(setting->name, "set.");
         const char *name = set ? set : rimf_after(setting->name, "bind.");
         struct mv_switch *sw;
-        int several;
+        unsigned n_named, n_new;
 
         if (!name)
             continue;
-        sw = find_named(engine, name, &several);
+        sw = find_named(engine, name, &n_named, &n_new);
         if (!sw)
             engine->api->log(engine->image, MVLD_LOG_PASSES,
                              "multiverse: %s: no object has such a switch so far", setting->name);
-        else if (several)
+        else if (n_new && n_named > 1)
             mv_refuse(engine, "%s:%u: %s: several switches have this name, none is changed",
                       setting->file, setting->line, setting->name);
-        else if (!sw->configured && set)
+        else if (n_new && set)
             set_one(engine, setting, name, sw);
-        else if (!sw->configured)
+        else if (n_new)
             bind_one(engine, setting, name, sw);
     }
     for (struct mv_switch *sw = engine->switches; sw; sw = sw->next)

@@ -64,40 +64,48 @@ const char *rimf_file_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
-static int digit_of(char c)
+unsigned rimf_digit(char c)
 {
     if (c >= '0' && c <= '9')
-        return c - '0';
+        return (unsigned)(c - '0');
     if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
+        return (unsigned)(c - 'a' + 10);
     if (c >= 'A' && c <= 'F')
-        return c - 'A' + 10;
+        return (unsigned)(c - 'A' + 10);
     return 16;
 }
 
-int rimf_parse_int(const char *s, int64_t *out)
+int rimf_parse_unsigned(const char *s, uint64_t *out)
 {
-    int negative = *s == '-';
-    uint64_t limit = (uint64_t)INT64_MAX + (uint64_t)negative, value = 0;
-    int base = 10;
+    uint64_t value = 0, base = 10;
+    int error = 0;
 
-    s += negative;
     if (s[0] == '0' && (s[1] == 'x' || s[1] == 'X')) {
         base = 16;
         s += 2;
     }
     if (!*s)
         return -EINVAL;
-    for (const char *at = s; *at; at++)
-        if (digit_of(*at) >= base)
-            return -EINVAL;
     for (; *s; s++) {
-        uint64_t digit = (uint64_t)digit_of(*s);
-
-        if (value > (limit - digit) / (uint64_t)base)
-            return -ERANGE;
-        value = value * (uint64_t)base + digit;
+        if (rimf_digit(*s) >= base)
+            return -EINVAL;
+        if (__builtin_mul_overflow(value, base, &value) || __builtin_add_overflow(value, rimf_digit(*s), &value))
+            error = -ERANGE;
     }
+    *out = value;
+    return error;
+}
+
+int rimf_parse_int(const char *s, int64_t *out)
+{
+    int negative = *s == '-';
+    uint64_t value;
+    int error = rimf_parse_unsigned(s + negative, &value);
+
+    if (error)
+        return error;
+    if (value > (uint64_t)INT64_MAX + (uint64_t)negative)
+        return -ERANGE;
     *out = (int64_t)(negative ? 0 - value : value);
     return 0;
 }

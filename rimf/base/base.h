@@ -62,9 +62,10 @@ const char *rimf_after(const char *s, const char *prefix);  /* the part behind t
 const char *rimf_strrchr(const char *s, char c);            /* last c, or NULL */
 const char *rimf_file_name(const char *path);               /* the part behind the last slash */
 
-/* Decimal, or hexadecimal after 0x, with an optional minus sign; the whole
- * string must be the number.  0, -EINVAL, or -ERANGE. */
-int rimf_parse_int(const char *s, int64_t *out);
+unsigned rimf_digit(char c); /* of a hexadecimal digit; 16: it is none */
+/* Decimal, or hexadecimal after 0x; the whole string must be the number.  0, -EINVAL, or -ERANGE. */
+int rimf_parse_unsigned(const char *s, uint64_t *out);
+int rimf_parse_int(const char *s, int64_t *out); /* the same with an optional minus sign */
 
 /* Like vsnprintf for %s %d %u %x %p %c %%, with l, ll, z, a minimum width (zero-
  * padded for numbers on request) and, for %s, a precision; either may be `*`.

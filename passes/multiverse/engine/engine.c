@@ -56,7 +56,6 @@ static int mark_closing(struct mv_engine *engine)
     return 0;
 }
 
-/* Takes the lock and brings the list of objects up to date. */
 int mv_enter(struct mv_engine *engine, struct mv_reply *reply)
 {
     int err = mv_lock(engine, reply);

@@ -98,7 +98,7 @@ enum mv_action { MV_COMMIT, MV_REVERT };
 enum mv_scope { MV_ALL, MV_REFS, MV_FUNCTION };
 
 enum mv_operation {
-    MV_REFRESH,
+    MV_REFRESH,      /* as every operation does first */
     MV_APPLY,        /* action, scope, what; returns the number of functions whose binding changed */
     MV_IS_COMMITTED, /* what */
     MV_BIND,         /* what, state */

@@ -84,12 +84,6 @@ static int op_apply(struct mv_engine *engine, struct mv_call *c)
     return result;
 }
 
-static int op_refresh(struct mv_engine *engine, struct mv_call *c)
-{
-    (void)engine, (void)c; /* every call does */
-    return 0;
-}
-
 static struct mv_point *point_of(struct mv_engine *engine, const struct mv_call *c, int *err)
 {
     struct mv_point *point = mv_find_point(engine, (uintptr_t)c->what);
@@ -283,7 +277,7 @@ static int op_old_is_left(struct mv_engine *engine, struct mv_call *c)
 static int op_call(struct mv_engine *engine, struct mv_call *c, struct mv_reply *reply)
 {
     static int (*const operations[MV_OPERATIONS])(struct mv_engine *, struct mv_call *) = {
-        [MV_REFRESH] = op_refresh,   [MV_APPLY] = op_apply,       [MV_IS_COMMITTED] = op_is_committed,
+        [MV_APPLY] = op_apply,       [MV_IS_COMMITTED] = op_is_committed,
         [MV_BIND] = op_bind,         [MV_INFO_VAR] = op_info_var, [MV_INFO_FN] = op_info_fn,
         [MV_MISSED] = op_missed,     [MV_VISIT] = op_each,         [MV_VISIT_OLD] = op_each_old,
         [MV_OLD_IS_LEFT] = op_old_is_left,
@@ -295,7 +289,8 @@ static int op_call(struct mv_engine *engine, struct mv_call *c, struct mv_reply 
     result = mv_enter(engine, reply);
     if (result)
         return result;
-    result = operations[c->operation](engine, c);
+    if (operations[c->operation])
+        result = operations[c->operation](engine, c);
     mv_unlock(engine);
     return result;
 }

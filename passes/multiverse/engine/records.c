@@ -249,7 +249,6 @@ struct mv_point *mv_recorded_constant(struct mv_engine *engine, struct mv_unit *
     return mv_constant_of(engine, unit, address);
 }
 
-/* Adds `by` to the function counts of its switches. */
 void mv_count_functions(struct mv_point *point, int by)
 {
     for (size_t i = 0; i < point->n_guards; i++) {
@@ -271,7 +270,6 @@ struct mv_point *mv_function_of(const struct mv_engine *engine, const struct mv_
     return function && !function->unit->closing ? function : NULL;
 }
 
-/* Enters the point into the table; further stubs of a pointer become peers.  1, or 0. */
 int mv_enter_point(struct mv_engine *engine, struct mv_point *point)
 {
     struct mv_point *first = mv_table_get(&engine->points, point->variable);

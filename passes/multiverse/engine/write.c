@@ -124,6 +124,8 @@ static void add_word(struct batch *batch, struct mv_unit *unit, size_t i)
     size_t n = mv_words_of(unit, i), length = 0;
     int far = 0;
 
+    if (batch->err)
+        return;
     for (size_t k = 0; k < n; k++) {
         wanted[k] = mv_word_wanted(unit, i + k, &far);
         memcpy(expect + length, &now[k], 8);
@@ -140,16 +142,16 @@ static void add_word(struct batch *batch, struct mv_unit *unit, size_t i)
 static void few(struct batch *batch, void (*visit)(struct batch *, struct mv_unit *, size_t))
 {
     for (struct mv_unit *u = batch->engine->units; u; u = u->next)
-        for (size_t i = 0; i < u->n_points && !batch->err; i++) {
+        for (size_t i = 0; i < u->n_points; i++) {
             if (!mv_needs_work(&u->points[i]))
                 continue;
             if (u->points[i].word != MV_NO_WORD)
                 visit(batch, u, u->points[i].word);
-            if (u->points[i].other != MV_NO_WORD && !batch->err)
+            if (u->points[i].other != MV_NO_WORD)
                 visit(batch, u, u->points[i].other);
-            for (struct mv_site *s = u->points[i].sites; s && !batch->err; s = s->next) {
+            for (struct mv_site *s = u->points[i].sites; s; s = s->next) {
                 visit(batch, s->unit, s->word);
-                if (s->other != MV_NO_WORD && !batch->err)
+                if (s->other != MV_NO_WORD)
                     visit(batch, s->unit, s->other);
             }
         }

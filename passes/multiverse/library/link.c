@@ -53,7 +53,6 @@ static struct mv_engine *linked(void)
     return __atomic_load_n(&engine_link.engine, __ATOMIC_ACQUIRE);
 }
 
-/* The engine, made when there is none.  NULL with errno. */
 struct mv_engine *mv_engine_get(void)
 {
     struct mv_engine *engine = linked();

@@ -175,9 +175,7 @@ struct waiting {
 /* 0; 1: it runs; -1: it has ended. */
 static int read_thread(pid_t thread, struct waiting *w)
 {
-    char path[64], text[256], *status, *line;
-    ssize_t n = -1;
-    int fd;
+    char path[64], *status, *line, *call, *pc, *sp;
 
     snprintf(path, sizeof path, "/proc/self/task/%d/status", thread);
     status = read_file(path);
@@ -189,20 +187,13 @@ static int read_thread(pid_t thread, struct waiting *w)
     if (!line)
         return -1;
     snprintf(path, sizeof path, "/proc/self/task/%d/syscall", thread);
-    fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd >= 0) {
-        n = read(fd, text, sizeof text - 1);
-        close(fd);
-    }
-    text[n > 0 ? n : 0] = 0;
-    line = strrchr(text, ' '); /* … stack pointer, program counter */
-    if (!line || text[0] == 'r')
-        return 1;
-    w->pc = strtoul(line, NULL, 16);
-    *line = 0;
-    line = strrchr(text, ' ');
-    w->sp = line ? strtoul(line, NULL, 16) : 0;
-    return line ? 0 : 1;
+    call = read_file(path); /* "running"; or numbers, the last ones the stack pointer and the program counter */
+    pc = call ? strrchr(call, ' ') : NULL;
+    sp = pc ? memrchr(call, ' ', (size_t)(pc - call)) : NULL;
+    if (sp)
+        *w = (struct waiting){.pc = strtoul(pc, NULL, 16), .sp = strtoul(sp, NULL, 16), .ran = w->ran};
+    free(call);
+    return !sp;
 }
 
 static int is_outside(const struct looking *l, struct seen *s)

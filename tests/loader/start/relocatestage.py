@@ -75,6 +75,39 @@ def later(world):
     says(world.run(program, world.folder / "liblate.so", more=both), "2")
 
 
+APART = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdio.h>
+int other(void);
+static int late_of(void *handle)
+{
+    int (*late)(void) = handle ? dlsym(handle, "late") : NULL;
+    return late ? late() : -1;
+}
+int main(int argc, char **argv)
+{
+    int apart = late_of(dlmopen(LM_ID_NEWLM, argv[argc - 1], RTLD_NOW));
+    printf("%d %d\\n", apart, late_of(dlopen(argv[argc - 1], RTLD_NOW)));
+    return other() != 2;
+}
+"""
+
+
+def apart(world):
+    """In a namespace that the program makes no symbol leads to an object of another one, and none is hidden; also under
+    an auditor, which has a namespace as well."""
+    (world.folder / "main.c").write_text(APART)
+    library(world, ".", "audit", "unsigned la_version(unsigned v) { return v; }\n")
+    program = world.program("-Wl,--no-as-needed")
+    for passes, more, expected in (("bind", "[bind]\nfrom = liblate.so:late\nto = libsecond.so:other\n", "1 2"),
+                                   ("hide", "[hide]\nsymbol = late\nlibrary = liblate.so\n", "1 -1")):
+        for audit in ({}, {"LD_AUDIT": world.folder / "libaudit.so"}):
+            for first in ([], [LOADER]):
+                says(world.run(program, world.folder / "liblate.so", passes=passes, more=more, first=first, **audit),
+                     expected)
+
+
 def hidden(world):
     """A definition that is hidden is found by nobody: the next one in the order of look-up is."""
     program = world.program("-Wl,-z,now", "-Wl,--no-as-needed,-lmine")
@@ -353,6 +386,6 @@ def brought(world):
 
 if __name__ == "__main__":
     with support.scratch_folder() as scratch:
-        {"bound": bound, "later": later, "hidden": hidden, "wrong": wrong, "many": many, "added": added,
+        {"bound": bound, "later": later, "apart": apart, "hidden": hidden, "wrong": wrong, "many": many, "added": added,
          "added_hidden": added_hidden, "added_later": added_later, "added_wrong": added_wrong, "again": again,
          "named": named, "unmatched": unmatched, "brought": brought}[sys.argv[1]](World(scratch))

@@ -66,13 +66,11 @@ def main():
             concat = with_room(folder, (used // 4096 + 2000) * 4096, 0x4000000)
             moved, log = run(folder, 60, folder / "liblarge.so", concat)
             check(3 <= moved <= 8, f"{moved} times in moved code\n{log[-3000:]}")
-            check("stays where it is: the region is full" in log, log[-3000:])
         else:
             used = int(re.search(r" (\d+) KB of unwind tables", log).group(1)) * 1024
             concat = with_room(folder, 0x10000000, (used // 4096 * 4 // 3 + 60) * 4096)
             moved, log = run(folder, 200, folder / "libsmall.so", concat)
             check(10 <= moved <= 100, f"{moved} times in moved code\n{log[-3000:]}")
-            check("the region has no room for the unwind tables" in log, log[-3000:])
         print(f"{moved} times in moved code")
 
 

@@ -47,8 +47,51 @@ static const struct {
     {"12f", 4, 0, -EINVAL, 0},
 };
 
+static int fail(struct mvld_image *image, int err, const char *format, ...)
+{
+    (void)image, (void)format;
+    return -err;
+}
+
+static void say(const struct mvld_image *image, uint32_t category, const char *format, ...)
+{
+    (void)image, (void)category, (void)format;
+}
+
+/* A name that two switches have is refused once for each event that brings one of them, and by no other. */
+static int ambiguous(void)
+{
+    static char name[] = "debug";
+    static const struct mvld_setting setting = {.name = "set.debug", .text = "1", .file = "conf", .line = 3};
+    static const struct mvld_api api = {.fail = fail, .log = say};
+    static struct mv_engine engine = {.api = &api};
+    int first = 0, second = 0;
+    struct mv_switch two = {.address = (uintptr_t)&second, .name = name, .width = 4};
+    struct mv_switch one = {.address = (uintptr_t)&first, .name = name, .width = 4};
+    size_t refused;
+
+    engine.switches = &one;
+    mv_configure(&engine, &setting, 1);
+    if (first != 1 || engine.refusals_used)
+        return 1;
+    one.next = &two;
+    first = 5;
+    mv_configure(&engine, &setting, 1);
+    refused = engine.refusals_used;
+    if (!refused || first != 5 || second)
+        return 2;
+    mv_configure(&engine, &setting, 1);
+    return engine.refusals_used != refused ? 3 : 0;
+}
+
 int main(void)
 {
+    int wrong = ambiguous();
+
+    if (wrong) {
+        fprintf(stderr, "switches of one name: step %d\n", wrong);
+        return 1;
+    }
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         uint64_t value = 0;
         int err = mv_parse_value(cases[i].text, cases[i].width, cases[i].flags, &value);
