@@ -41,7 +41,7 @@ int call_doubled(void)
 
 /* Its callers contain its variants, and read the constant as an operand. */
 static bool fast MULTIVERSE = false;
-static int step MULTIVERSE_CONSTANT = 3;
+static int step __multiverse_constant = 3;
 
 void set_inline(bool value, int constant)
 {
@@ -49,7 +49,7 @@ void set_inline(bool value, int constant)
     step = constant;
 }
 
-static __attribute__((multiverse("inline"))) int steps(int n)
+static __multiverse_inline int steps(int n)
 {
     return fast ? n * n : n / 7;
 }

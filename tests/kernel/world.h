@@ -8,7 +8,6 @@
 #include <stdbool.h>
 
 #define MULTIVERSE __attribute__((multiverse))
-#define MULTIVERSE_CONSTANT __attribute__((multiverse("constant")))
 
 extern int many MULTIVERSE;     /* the kernel's */
 extern bool traced MULTIVERSE;  /* the module's */
