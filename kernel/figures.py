@@ -138,6 +138,7 @@ def main():
         quiet = os.environ.get("MVLD_QUIET", "").split()  # what lets a measurement be alone
         for name in o.function or FUNCTIONS:
             arguments, of, _, does = FUNCTIONS[name]
+            of = [k for k in of if k[1] != "static" or o.version == "6.1"]  # the static branch is a patch for 6.1
             images = {shown: kernels.image(config, cpus, name) for shown, config, cpus in of}
             what = {shown: f"{file}:{symbols[name] - start:#x}" for shown, (file, symbols, start) in images.items()}
             what["nothing"] = f"{nothing}:0"
