@@ -79,34 +79,6 @@ static noinline int binds(void)
 	return 0;
 }
 
-static bool fast __multiverse;
-static int step __multiverse_constant = 3;
-
-static __multiverse_inline int square(int n)
-{
-	return fast ? n * n : n / 7;
-}
-
-static noinline int inlined(int n)
-{
-	return square(n) + step;
-}
-
-/* A variation point in its caller, and a constant. */
-static noinline int inlines(void)
-{
-	CHECK(multiverse_commit() >= 0 && inlined(14) == 2 + 3);
-	fast = true;
-	step = 5;
-	CHECK(inlined(14) == 2 + 3);
-	CHECK(multiverse_commit() == 2 && inlined(14) == 14 * 14 + 5);
-	fast = false;
-	step = 3;
-	CHECK(inlined(14) == 14 * 14 + 5);
-	CHECK(multiverse_commit() == 2 && inlined(14) == 2 + 3);
-	return 0;
-}
-
 /* A static key in a variant is obeyed, whenever it changes. */
 static noinline int keys(void)
 {
@@ -399,8 +371,6 @@ static int __init test(void)
 	if (untried)
 		return multiverse_test_ask() == 1 ? 0 : -EINVAL;
 	err = binds();
-	if (!err)
-		err = inlines();
 	if (!err)
 		err = keys();
 	if (!err)
