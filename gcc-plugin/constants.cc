@@ -173,7 +173,8 @@ std::string mv_read_text(rtx_insn *insn, const std::string &label, tree *sw)
         leave(INSN_LOCATION(insn), *sw, "its address has a form that no site has");
         return "";
     }
-    std::string text = label + ":";
+    /* A kernel changes one word at most: up to 7 bytes, aligned by prefixes. */
+    std::string align = mv_is_kernel_model() && mv_width(*sw) < 8 ? ".p2align 3,0x2e,6\n" : "", text = align + label + ":";
     for (int i = 0; i < n; i++)
         text += i ? ", 0x3e" : "\n\t.byte 0x3e";
     return text;

@@ -147,9 +147,12 @@ def configure(tree, out, config, jobs):
 
 
 def build(tree, out, config, jobs):
+    """Returns what objtool said of what was built now."""
     configure(tree, out, config, jobs)
     say(f"Building {out.name}")
     make(tree, out, jobs, "bzImage", "modules", log=out / "build.log")
+    said = re.search(r".*warning: objtool.*", (out / "build.log").read_text())
+    return f"FAILED: {said[0]}" if said else "ok"
 
 
 def descriptor_bytes(module):
@@ -295,7 +298,9 @@ def main():
         if config not in BOOTS:
             sys.exit(f"build.py: there is no configuration {config}, but {', '.join(BOOTS)}")
         out = o.at / f"{o.version}-{config}"
-        build(tree, out, config, o.jobs)
+        objtool = build(tree, out, config, o.jobs)
+        wrong += objtool != "ok"
+        table.append((f"{o.version} {config}", "", "objtool", objtool))
         for number, (cpus, tests, few, many, *under) in enumerate(BOOTS[config]):
             got = boot(out, number, cpus, tests, many if o.long else few, *under)
             got.setdefault("end", "FAILED: the guest did not come to its end")

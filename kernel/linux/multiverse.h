@@ -21,9 +21,13 @@
 #ifdef MULTIVERSE_PLUGIN /* also not for the vDSO and the like */
 #define __multiverse		__attribute__((multiverse))
 #define __multiverse_values(...) __attribute__((multiverse("values", __VA_ARGS__)))
+#define __multiverse_inline	__attribute__((multiverse("inline")))
+#define __multiverse_constant	__attribute__((multiverse("constant")))
 #else
 #define __multiverse
 #define __multiverse_values(...)
+#define __multiverse_inline
+#define __multiverse_constant
 #endif
 
 /*

@@ -153,9 +153,9 @@ static int at_the_moment(void *cookie)
 
 /*
  * A probe remembers instructions, armed or not: that on which it stands, and, where it may become a jump, all that begin
- * within 5 bytes.  The instruction that is changed may begin 4 prefixes (cs) before.
+ * within 5 bytes.  The instruction that is changed may begin 6 prefixes (cs) before.
  */
-#define REMEMBERS 8
+#define REMEMBERS 10
 
 static bool is_probed(const struct mvk_change *change)
 {

@@ -124,7 +124,7 @@ static void line(void *cookie, const char *text)
 static void commits(void)
 {
     check_take("uncommitted", 101, 1);
-    CHECK(mvk_apply(MV_COMMIT, MV_ALL, NULL) == 4, "(take, level, ask_doubled, operations.get): %s", mvk_error());
+    CHECK(mvk_apply(MV_COMMIT, MV_ALL, NULL) == 6, "(take, level, ask_doubled, steps, step, operations.get): %s", mvk_error());
     many = 0;
     settings.level = 1;
     check_take("committed for many", 101, 1);
@@ -135,7 +135,7 @@ static void commits(void)
     CHECK(call_level() == 120);
     CHECK(mvk_apply(MV_COMMIT, MV_FUNCTION, (void *)level) == 1);
     CHECK(call_level() == 110);
-    CHECK(mvk_apply(MV_REVERT, MV_ALL, NULL) == 4);
+    CHECK(mvk_apply(MV_REVERT, MV_ALL, NULL) == 6);
     check_take("reverted", 101, 1);
     CHECK(mvk_apply(MV_COMMIT, MV_REFS, &lock) == -EINVAL && *mvk_error());
     CHECK(mvk_apply(MV_COMMIT, MV_FUNCTION, &lock) == -EINVAL);
@@ -179,6 +179,19 @@ static void pointers(void)
     CHECK(mvk_apply(MV_REVERT, MV_ALL, NULL) >= 1);
     operations.get = before;
     CHECK(call_operation() == 7);
+}
+
+/* A body in its caller, and a variable whose value is in the code. */
+static void inlined(void)
+{
+    CHECK(call_inline(14) == 102 && read_step() == 103);
+    CHECK(mvk_apply(MV_COMMIT, MV_ALL, NULL) >= 2);
+    set_inline(true, 5);
+    CHECK(call_inline(14) == 102 && read_step() == 103, "%d, %d", call_inline(14), read_step());
+    CHECK(mvk_apply(MV_COMMIT, MV_ALL, NULL) == 2 && call_inline(14) == 296 && read_step() == 105);
+    set_inline(false, 3);
+    CHECK(call_inline(14) == 296 && read_step() == 105);
+    CHECK(mvk_apply(MV_REVERT, MV_ALL, NULL) >= 2 && call_inline(14) == 102 && read_step() == 103);
 }
 
 /* What cannot be done is not half done. */
@@ -343,6 +356,7 @@ int main(int argc, char **argv)
     }
     commits();
     pointers();
+    inlined();
     CHECK(n_changes > 0);
     sets();
     shortages();

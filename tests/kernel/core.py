@@ -47,7 +47,7 @@ def main():
     with tempfile.TemporaryDirectory() as at:
         at = Path(at)
         for name in ("world", "module"):
-            run("gcc", *KERNEL, f"-fplugin={plugin}", "-fno-zero-initialized-in-bss", f"-I{source}", f"-I{source}/include", "-c", tests / f"{name}.c",
+            run("gcc", *KERNEL, f"-fplugin={plugin}", "-DMULTIVERSE_PLUGIN", "-fno-zero-initialized-in-bss", f"-I{source}", f"-I{source}/include", "-c", tests / f"{name}.c",
                 "-o", at / f"{name}.o")
         check_object(at / "world.o")
         run("ld", "-r", at / "world.o", "-o", at / "merged.o")

@@ -39,6 +39,31 @@ int call_doubled(void)
     return ask_doubled() + 100;
 }
 
+/* Its callers contain its variants, and read the constant as an operand. */
+static bool fast MULTIVERSE = false;
+static int step __multiverse_constant = 3;
+
+void set_inline(bool value, int constant)
+{
+    fast = value;
+    step = constant;
+}
+
+static __multiverse_inline int steps(int n)
+{
+    return fast ? n * n : n / 7;
+}
+
+int call_inline(int n)
+{
+    return steps(n) + 100;
+}
+
+int read_step(void)
+{
+    return step + 100;
+}
+
 int call_level(void)
 {
     return level() + 100;
