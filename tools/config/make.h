@@ -23,7 +23,7 @@ struct config_made {
     char *list;    /* the first line of the output */
     char why[512]; /* the error, with file and line; or "" */
     int hidden; /* the error is that this user may not read them */
-    const char *passes; /* as below */
+    const char *passes; /* of config_make */
 };
 
 /* Reads and checks the files of the system, or those of this user.  `passes`: folders (path_passes) with passes,
