@@ -58,25 +58,45 @@ static void say_in_the_way(char *said, size_t size, const char *path, int error,
     rimf_format(said, size, "%s: %s (error %d): remove what is there, if it is not needed", path, why, -error);
 }
 
-/* An object of the program whose analysis a pass wanted and did not get, or NULL.  A snapshot without it
- * would look as good as one with it, until somebody has it made anew. */
-static const char *find_unanalysed(const struct loader *l)
+/* The first object of the program whose analysis a pass wanted and did not get, or NULL; *n: their number.  A
+ * snapshot without it would look as good as one with it, until somebody has it made anew. */
+static const char *find_unanalysed(const struct loader *l, size_t *n)
 {
+    const char *first = NULL;
+
+    *n = 0;
     for (size_t i = 0; i < rimf_api()->object_count(l->image); i++) {
         const struct mvld_object *object = rimf_api()->object_at(l->image, i);
 
-        if (rimf_analysis_key(object) == ANALYSIS_LACKS && !(object->flags & MVLD_OBJECT_VDSO) &&
-            !pipeline_brings(l->pipeline, object->name))
-            return object->name;
+        if (rimf_analysis_key(object) != ANALYSIS_LACKS || object->flags & MVLD_OBJECT_VDSO ||
+            pipeline_brings(l->pipeline, object->name))
+            continue;
+        if (!(*n)++)
+            first = object->name;
     }
-    return NULL;
+    return first;
+}
+
+/* `mvld build' writes a snapshot all the same.  `line` is memory of this size. */
+static void say_unanalysed(const struct loader *l, const char *first, size_t n, char *line, size_t size)
+{
+    const char *program = rimf_api()->object_at(l->image, 0)->name;
+    char more[32] = "";
+    size_t length;
+
+    if (n > 1)
+        rimf_format(more, sizeof more, " and %lu more", n - 1);
+    length = rimf_format(line, size, "mvld: the snapshot lacks the analysis of %s%s: `mvld analyze --program %s', then "
+                         "`mvld build %s' again\n", first, more, program, program);
+    sys_write(l->sys, 2, line, length < size ? length : size - 1);
 }
 
 static int write_snapshot(struct loader *l, struct store_plan *plan, char *said, size_t size)
 {
     struct store_place *place = &plan->place;
     char new[STORE_PLACE_MAX + sizeof CACHE_UNFINISHED];
-    const char *unanalysed = find_unanalysed(l), *why;
+    size_t n_unanalysed;
+    const char *unanalysed = find_unanalysed(l, &n_unanalysed), *why;
     int error;
 
     if (unanalysed && !l->knobs->snapshot) {
@@ -111,6 +131,8 @@ static int write_snapshot(struct loader *l, struct store_plan *plan, char *said,
     } else if ((error = put_in_place(l, place, new, &why))) {
         say_in_the_way(said, size, place->folder, error, why);
     } else {
+        if (unanalysed)
+            say_unanalysed(l, unanalysed, n_unanalysed, said, size);
         rimf_format(said, size, "%s", place->folder);
         cpuid_keep(l, place->folder);
         if (plan->learns)

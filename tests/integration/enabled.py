@@ -137,7 +137,8 @@ def library_upgraded(machine):
               f"enabled again: {answers()} {machine.status(program)}, not {before}")
     # A snapshot that somebody had made without the analysis.
     compile_library(4)
-    did([machine.mvld, "build", program])
+    done = subprocess.run([machine.mvld, "build", program], capture_output=True, text=True)
+    check(done.returncode == 0 and f"lacks the analysis of {library}: " in done.stderr, f"{done}")
     check(answers() == (4, True), "built by hand")
     found = machine.status(program, trouble=True)
     check("without the analysis of " in found["trouble"] and found["remedy"] == f"mvld enable {program}", f"{found}")

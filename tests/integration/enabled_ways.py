@@ -157,6 +157,8 @@ def users_wrapper(machine):
                           text=True)
     first = done.stderr.splitlines()[0]
     check(done.returncode == 1 and first.endswith(f": export PATH={home}/.local/bin:$PATH"), f"not in PATH: {done}")
+    left = [path for path in sorted(home.rglob("*")) if path.is_file() or path.name in ("mvld", ".config")]
+    check(left == [], f"what a failed one leaves: {left}")
     remedy = first.rpartition(": ")[2]
     script = home / "script"
     script.write_text(f"#!/usr/bin/env -S {machine.programs}/tool -x\n")
@@ -182,7 +184,7 @@ def users_wrapper(machine):
     done = did([*own, "sh", "-c", "tool -c 'cat /proc/$$/maps; true'"])
     check(f"{home}/.cache/mvld/snapshots/" in done, "it does not start from the snapshot")
     did([*own, machine.mvld, "disable", "--all"])
-    left = [path for path in sorted(home.rglob("*")) if path.is_file() or path.name == "mvld"]
+    left = [path for path in sorted(home.rglob("*")) if path.is_file() or path.name in ("mvld", ".config")]
     check(left == [path for path in before if path.is_file()], f"left: {left}")
 
 

@@ -57,13 +57,14 @@ def use(source, prefix, libdir, sysconfdir, plugin_dir, folder):
                  f"{libdir}/ld-mvld.so.1", f"{libdir}/libmultiverse.so.1",
                  f"{libdir}/libconcat.so.1",
                  f"{libdir}/mvld/passes/multiverse.so", f"{libdir}/mvld/passes/count.so",
-                 f"{sysconfdir}/mvld/mvld.conf", f"{prefix}/share/man/man1/mvld.1",
+                 f"{prefix}/share/man/man1/mvld.1",
                  f"{prefix}/share/man/man3/multiverse.3", f"{prefix}/share/doc/mvld/LICENSE",
                  f"{prefix}/share/bash-completion/completions/mvld", f"{prefix}/share/zsh/site-functions/_mvld",
                  f"{prefix}/share/fish/vendor_completions.d/mvld.fish"] + \
             [f"{plugin_dir}/multiverse.so", f"{prefix}/share/doc/mvld/gcc-plugin/COPYING"] * with_plugin:
         check(Path(f"{destination}{path}").exists(), f"{path} is not installed")
-    check((destination / sysconfdir[1:] / "mvld" / "apps.d").is_dir(), "no apps.d")
+    mine = destination / sysconfdir[1:] / "mvld"
+    check(sorted(mine.rglob("*")) == [mine / "apps.d", mine / "apps.d/README"], f"a file that users change is installed: {list(mine.rglob('*'))}")
     for hidden in support.BUILD, source:
         if hidden.exists():
             subprocess.run(["mount", "-t", "tmpfs", "none", str(hidden)], check=True)
@@ -91,7 +92,7 @@ def use(source, prefix, libdir, sysconfdir, plugin_dir, folder):
     # The first word of what set-interp, and what the configuration, make of it.
     Path(f"{sysconfdir}/mvld/apps.d/program.conf").write_text(
         CONFIGURATION.format(program=program))
-    equal(did([mvld, "config"]), f"{sysconfdir}/mvld/config.cache: 1 [app] of 2 files\n", "mvld config")
+    equal(did([mvld, "config"]), f"{sysconfdir}/mvld/config.cache: 1 [app] of 1 files\n", "mvld config")
     check("set.mode = 1" in did([mvld, "pipeline", program]), "mvld pipeline")
     equal(did([program]), UNCOMMITTED, "another loader than ours")
     did([mvld, "set-interp", program])

@@ -52,6 +52,7 @@ class World:
         return said
 
     def mvld(self, *words, code=0, said="", **more):
+        """Its output; `said`: its standard error, or None."""
         found = run(mvld, *words, env=self.env(**more))
         equal(found[0], code, f"mvld {' '.join(map(str, words))}: {found[1]}{found[2]}")
         if said is not None:
@@ -79,7 +80,8 @@ def stale(world):
     """A snapshot that was made without an analysis, or with another one, is not told from one with it."""
     world.mvld("analyze", "--program", world.path, said=None)
     world.analysis(world.lib).unlink()
-    image = world.build()
+    image = world.build(said=f"mvld: the snapshot lacks the analysis of {world.lib}: `mvld analyze --program "
+                             f"{world.path}', then `mvld build {world.path}' again\n")
     why = f"it was made without the analysis of {world.lib}"
     remedy = f"mvld analyze --program {world.path} && mvld build {world.path}"
     for _ in range(2):
@@ -159,7 +161,7 @@ def gone(world):
     first = world.folder / "first.so"  # the library is this one, copied
     shutil.copy2(world.lib, first)
     world.mvld("analyze", first)
-    world.build()
+    world.build(said=None)
     first.unlink()
     check(world.items("analysis")[str(world.analysis(first))]["state"] == "good", "a snapshot needs it")
     world.mvld("analyze", "--again", world.lib)
@@ -264,7 +266,7 @@ def bound_after_upgrade(world):
     world.compile("int other;\n", other)
     world.mvld("analyze", other)
     time.sleep(1.1)
-    image = world.build(MVLD_PASS_PATH=str(passes))
+    image = world.build(said=None, MVLD_PASS_PATH=str(passes))
     built = bytearray(copy.read_bytes())
     built[built.index(b"\x14\0\0\0\3\0\0\0GNU\0") + 12] ^= 1
     copy.unlink()

@@ -92,6 +92,15 @@ with scratch() as scratched:
         code, out, err = run(mvld, "pipeline", "true", env=env)
         equal(code, 0, "what was made is read")
         contains(err, said, "and what is wrong is said")
+    # Options of the passes that are there; `mvld doctor' says the same.
+    for text, said in ((app("true", "[count]", "k = 1"), ":5: the pass 'count' has no option 'k'"),
+                       (app("never", "[count]", "at-most = many", "", app("a")), ":5: count.at-most is a number, not 'many'")):
+        wrong.write_text(text)
+        refused(f"{wrong}{said}")
+        refused(f"{wrong}{said}", "--check")
+        contains(run(mvld, "doctor", "--all", env=env)[1], f"{wrong}{said}", "doctor")
+    wrong.write_text(app("never", "[count]", "at-most = 5", "[elsewhere]", "k = 1"))
+    equal(config("--check")[2], f"mvld config: {wrong} is not in {made} as it is now\n", "a pass that is not here")
     wrong.unlink()
     for make, said in ((lambda: wrong.mkdir(), "this is no regular file"),
                        (lambda: os.mkfifo(wrong), "this is no regular file"),

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from support import check, contains, equal, finish, run, scratch
 
-mvld = sys.argv[1]
+mvld = os.path.abspath(sys.argv[1])
 HOST = Path("/lib64/ld-linux-x86-64.so.2")
 SOURCE = """
 #include <stdio.h>
@@ -142,7 +142,7 @@ with scratch() as folder:
     equal(as_json("--loader", long, program), (0, [(str(program), str(long), False)]), "changed")
     equal(as_json("--restore", program), (0, [(str(program), plainly, False)]), "restored")
     equal(as_json("--restore", program), (1, [(str(program), plainly, True)]), "not restored")
-    equal(as_json("--loader", folder / "absent", program), (1, []), "a loader that is not there")
+    equal(as_json("--loader", folder / "absent", program), (1, [(str(program), plainly, True)]), "a loader that is not there")
 
     refused(folder / "absent", "No such file")
     refused(program, "no record", "--restore")
@@ -164,7 +164,24 @@ with scratch() as folder:
     refused(folder / "foreign", "its interpreter is not the machine's")
     code, out, err = run(mvld, "set-interp", "--loader", folder / "nowhere", program)
     equal(code, 1, "a loader that does not exist")
-    contains(err, "no such loader", "a loader that does not exist")
+    contains(err, f"{folder}/nowhere: No such file or directory", "a loader that does not exist")
+    equal(interpreter(program), plainly, "a loader that does not exist")
+    program_under = folder / "under-nowhere"
+    build(program_under, f"-Wl,--dynamic-linker={folder}/nowhere")
+    refused(program_under, f"{folder}/nowhere: No such file or directory", "--loader", folder / "nowhere")
+
+    # A name is looked up as a shell does it; what lies here by that name stays.
+    here = folder / "here"
+    here.mkdir()
+    shutil.copy(program, here / "pie")
+    shutil.copy(program, here / "only-here")
+    search = {**os.environ, "PATH": f"{programs}:{os.environ['PATH']}"}
+    for words, now in ((["--loader", long, "pie"], str(long)), (["--print", "pie"], str(long)), (["--restore", "pie"], plainly)):
+        done = subprocess.run([mvld, "set-interp", *words], cwd=here, env=search, capture_output=True, text=True, check=False)
+        equal((done.returncode, done.stderr, interpreter(program), interpreter(here / "pie")), (0, "", now, plainly), words)
+    done = subprocess.run([mvld, "set-interp", "--print", "only-here"], cwd=here, env=search, capture_output=True, text=True,
+                          check=False)
+    equal((done.returncode, done.stdout), (0, f"only-here: {plainly}\n"), "a file that no folder of PATH has")
     equal(run(mvld, "set-interp", "--loader", "relative", program)[0], 2, "a relative loader")
     equal(run(mvld, "set-interp")[0], 2, "no file is wrong usage")
     equal(run(mvld, "set-interp", "--print", "--restore", "/bin/true")[0], 2, "one of them, or none")

@@ -114,6 +114,8 @@ with scratch() as scratched:
     code, out, err = tried(folder, static)
     equal((code, out), (1, ""), "a static program")
     contains(err, f"mvld try: {static}: ", "the sentence names it")
+    code, out, err = tried(folder, "--seconds", "0.5", "--json", "sleep", "0.2")
+    equal((code, err, json.loads(out)["rounds"]), (3, "", 6), "a slow program has its six rounds")
     equal(tried(folder, "/nowhere/at-all")[0], 1, "a program that is not there")
     equal(tried(folder, "--seconds", "x", "true")[0], 2, "wrong usage")
     as_a_command(folder, program)

@@ -31,7 +31,7 @@
 #define XSTATE_MAX 16384
 #define PATIENCE 8   /* rounds in which only threads that wait are tried */
 #define FOLLOW_MS 20 /* time for which a running thread is followed from call to call */
-#define CHILD_MS 100 /* for which a child's end is waited for */
+#define CHILD_MS 1000 /* for which a child's end is waited for */
 
 uint64_t attach_clock(void)
 {
@@ -297,25 +297,31 @@ static int leave(struct attach *a, int signal)
 }
 
 /* The thread stands still at such a place: 0; or goes on: -1. */
-static int stop_thread(struct attach *a, enum attach_place place, int is_watched)
+static int stop_thread(struct attach *a, enum attach_place place)
 {
     a->stopped->since = attach_clock();
-    if (interrupt(a, &a->stopped->since) || (!is_watched && attach_has_children(a, a->thread)) ||
-        (look(a, place, 1) && follow(a, place)))
+    if (interrupt(a, &a->stopped->since) || (look(a, place, 1) && follow(a, place)))
         return leave(a, 0);
     ptrace(PTRACE_SETOPTIONS, a->thread, NULL, PTRACE_O_TRACESYSGOOD); /* what we call may make children */
     return 0;
 }
 
+static int waits_for_child(const struct attach *a)
+{
+    return a->stopped->before.number == SYS_wait4 || a->stopped->before.number == SYS_waitid;
+}
+
 /* The seized thread may have made a child before.  The signal of its end goes to the thread, as long as that runs. So it
- * is stopped when it has none.  0; or -1: it was let go. */
-static int expect_none(struct attach *a)
+ * is stopped when it has none; or, if it `keeps` children, when it waits for something else: children that came since
+ * stand still.  0; or -1: it was let go. */
+static int expect_none(struct attach *a, int waits, int keeps)
 {
     uint64_t until = attach_clock() + CHILD_MS * UINT64_C(1000000);
     int status = -1;
 
     for (unsigned tries = 0; status == -1 && attach_clock() < until; tries++) {
-        if (attach_waits(a, a->thread, &a->stopped->before) && !attach_has_children(a, a->thread))
+        if ((!waits || attach_waits(a, a->thread, &a->stopped->before)) &&
+            (!attach_has_children(a, a->thread) || (keeps && !waits_for_child(a))))
             return 0;
         attach_pause(tries);
         status = attach_wait(a->thread, 0, NULL);
@@ -330,12 +336,11 @@ static int expect_none(struct attach *a)
 static int try_thread(struct attach *a, enum attach_place place, pid_t thread, int running, int is_only)
 {
     int waits = attach_waits(a, thread, &a->stopped->before), is_parent = attach_has_children(a, thread);
-    int waits_for_child = a->stopped->before.number == SYS_wait4 || a->stopped->before.number == SYS_waitid;
 
-    if ((!waits && !running) || (!is_only && is_parent && (!waits || !running || waits_for_child)) ||
+    if ((!waits && !running) || (!is_only && is_parent && (!waits || !running || waits_for_child(a))) ||
         attach_is_filtered(a, thread) || seize(a, thread))
         return -1;
-    if ((!is_only && waits && !is_parent && expect_none(a)) || stop_thread(a, place, waits || is_only))
+    if ((!is_only && expect_none(a, waits, is_parent)) || stop_thread(a, place))
         return -1;
     a->stopped->last = (struct attach_waiting){thread, a->stopped->number, a->stopped->registers.rsp,
                                                a->stopped->registers.rip};

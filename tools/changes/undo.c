@@ -73,18 +73,19 @@ static const char *undo_file(const struct change *c)
     return made_remove(c->field[CHANGE_PATH], c->field[CHANGE_SUM]);
 }
 
-/* Of a user the folders, too, when nothing else is in them; root's are installed. */
+/* Of a user the folders, too, when nothing else is in them: apps.d, mvld, and ~/.config; root's are installed. */
 static const char *undo_config(const struct change *c)
 {
     const char *path = c->field[CHANGE_PATH], *why = undo_file(c);
-    if (!why)
-        cached_config_forget(path, change_program(c));
-    if (!why && geteuid() && made_remove_folder(path)) {
-        char *folder = must_print("%.*s", (int)(strrchr(path, '/') - path), path);
-        made_remove_folder(folder);
-        free(folder);
-    }
-    return why;
+    int folders = !geteuid() ? 0 : getenv("XDG_CONFIG_HOME") ? 2 : 3;
+    if (why)
+        return why;
+    cached_config_forget(path, change_program(c));
+    char *file = must_print("%s", path);
+    while (folders-- && made_remove_folder(file))
+        *strrchr(file, '/') = 0;
+    free(file);
+    return NULL;
 }
 
 static const char *undo_unit(const struct change *c)

@@ -3,6 +3,7 @@
  * config.c: `mvld config` makes the one file that starts of programs read.
  */
 #include "tools/config/make.h"
+#include "tools/common/paths.h"
 #include "tools/common/tools.h"
 
 #include "rimf/base/sys.h"
@@ -18,9 +19,10 @@
 static const char usage[] =
     "Usage: mvld config [--user] [--check] [--json]\n"
     "\n"
-    "Reads " MVLD_SYSCONF_DIR "/mvld.conf and " MVLD_SYSCONF_DIR "/apps.d/*.conf, checks them, and makes\n"
-    "of them " MVLD_SYSCONF_DIR "/config.cache, which is what programs read when they start: a change\n"
-    "of a file counts from then on.  When something is wrong, what was made before stays.\n"
+    "Reads " MVLD_SYSCONF_DIR "/mvld.conf and " MVLD_SYSCONF_DIR "/apps.d/*.conf, checks them, with the\n"
+    "options of passes that it finds (mvld passes), and makes of them " MVLD_SYSCONF_DIR "/config.cache,\n"
+    "which is what programs read when they start: a change of a file counts from then on.\n"
+    "When something is wrong, what was made before stays.\n"
     "\n"
     "  --user   the same in $XDG_CONFIG_HOME/mvld, or else ~/.config/mvld\n"
     "  --check  make nothing, only say whether the files are right and what was made is of\n"
@@ -116,7 +118,7 @@ int tool_config(int argc, char **argv)
         fputs(usage, stderr);
         return TOOL_USAGE;
     }
-    if (config_make(&m, users))
+    if (config_make(&m, users, path_passes()))
         why = must_print("%s%s", m.why, check ? "" : ": nothing was changed");
     else
         why = check ? config_made_differs(&m) : change(&m);

@@ -4,10 +4,11 @@
  * loader would not trust is refused, because the output is trusted.
  */
 #include "tools/config/make.h"
+#include "tools/common/paths.h"
 #include "tools/common/tools.h"
 
-#include "loader/config/config.h"
-#include "loader/manager/pipeline.h"
+#include "loader/config/options.h"
+#include "loader/manager/private.h"
 #include "rimf/base/log.h"
 #include "rimf/base/trusted.h"
 
@@ -78,7 +79,36 @@ static void list_element(struct config_made *m, struct ini_slice element)
     free(text);
 }
 
-/* Checks what the loader finds only when it uses a block: duplicate keys. */
+/* The options of the passes that are found here; others may be in another MVLD_PASS_PATH. */
+static int check_options(const struct config *config, const char *folders, const struct why *why)
+{
+    struct pipeline p = {.sys = &rimf_sys_kernel, .log = {.sys = &rimf_sys_kernel, .fd = -1}, .pass_path = folders};
+    const char *section = "app";
+    int error = 0;
+
+    rimf_heap_init(&p.heap, p.sys);
+    for (const struct config_entry *e = config->entries; e && !error; e = e->next) {
+        struct planned_pass it;
+        struct mvld_setting *settings;
+        size_t n;
+
+        if (!strcmp(e->section, section) || !strcmp(e->section, "app"))
+            continue;
+        section = e->section;
+        if (!pipeline_look_for(&p, section, &it))
+            continue;
+        if (pipeline_map_pass(&p, &it, why) == 1) {
+            error = options_finish(&p.heap, it.pass, it.path, config, &settings, &n, why);
+            pass_unmap(p.sys, &it.object);
+        } else {
+            *why->text = 0; /* `mvld passes' says why it is none */
+        }
+    }
+    rimf_heap_destroy(&p.heap);
+    return error;
+}
+
+/* Checks what the loader finds only when it uses a block: duplicate keys, and options of passes. */
 static int check_blocks(struct config_made *m, struct rimf_heap *heap, const char *path,
                         const char *text, size_t length, const struct why *why)
 {
@@ -102,6 +132,8 @@ static int check_blocks(struct config_made *m, struct rimf_heap *heap, const cha
             continue;
         if (start)
             error = config_load(heap, start, (size_t)(item.start - start), &config, why);
+        if (start && !error && m->passes)
+            error = check_options(&config, m->passes, why);
         start = item.start;
         config = (struct config){.file = path, .line = item.line};
         m->blocks += item.kind == INI_SECTION;
@@ -234,9 +266,9 @@ static size_t total(const struct config_made *m)
     return n;
 }
 
-int config_make(struct config_made *m, int users)
+int config_make(struct config_made *m, int users, const char *passes)
 {
-    *m = (struct config_made){.folder = find_folder(users), .list = must_print(CONFIG_LIST)};
+    *m = (struct config_made){.folder = find_folder(users), .list = must_print(CONFIG_LIST), .passes = passes};
     if (!m->folder)
         return wrong(m, "no folder", "neither HOME nor XDG_CONFIG_HOME is an absolute path");
     m->path = must_print("%s/" CONFIG_MADE, m->folder);
@@ -309,7 +341,7 @@ void config_remind(const char *subcommand)
 {
     for (int users = 0; users < 2; users++) {
         struct config_made m;
-        config_make(&m, users);
+        config_make(&m, users, NULL);
         char *said = config_made_differs(&m);
         if (said)
             complain(subcommand, "%s; see `mvld config%s'", said, users ? " --user" : "");

@@ -23,10 +23,12 @@ struct config_made {
     char *list;    /* the first line of the output */
     char why[512]; /* the error, with file and line; or "" */
     int hidden; /* the error is that this user may not read them */
+    const char *passes; /* of config_make */
 };
 
-/* Reads and checks the files of the system, or those of this user.  0; or -1 and `why`. */
-int config_make(struct config_made *, int users);
+/* Reads and checks the files of the system, or those of this user.  `passes`: folders (path_passes) with passes,
+ * against which options are checked, too; or NULL.  0; or -1 and `why`. */
+int config_make(struct config_made *, int users, const char *passes);
 void config_made_free(struct config_made *);
 /* The output: the files, one after the other. */
 char *config_made_text(const struct config_made *, size_t *length);

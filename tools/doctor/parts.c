@@ -3,6 +3,7 @@
  * doctor/parts.c: the host loader, configuration files, passes, the compiler.
  */
 #include "tools/config/make.h"
+#include "tools/common/paths.h"
 #include "tools/doctor/doctor.h"
 #include "tools/common/elf_file.h"
 #include "tools/config/passes.h"
@@ -162,7 +163,7 @@ static void report_place(struct report *r, const char *name, int users)
     struct config_made m;
     struct stat st;
     size_t named;
-    int wrong = config_make(&m, users), error;
+    int wrong = config_make(&m, users, path_passes()), error;
     char *differs = config_made_differs(&m);
 
     for (size_t i = 0; i < m.n; i++)

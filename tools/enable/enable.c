@@ -134,6 +134,9 @@ static void undo_since(const struct target *t, const struct state *s)
         enable_make_file("file", s->config, t->program, s->old, strlen(s->old), 0644);
     enable_make_config();
     changes_free(&now);
+    if (!changes_read(record, &now) && !now.n)
+        changes_end(record);
+    changes_free(&now);
     free(record);
 }
 

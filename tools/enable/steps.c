@@ -143,7 +143,7 @@ int enable_run(const struct way *way, const char *const *words, char **said)
 char *enable_config_folder(void)
 {
     struct config_made made;
-    config_make(&made, geteuid() != 0);
+    config_make(&made, geteuid() != 0, NULL);
     char *folder = made.folder ? must_print("%s", made.folder) : NULL;
     config_made_free(&made);
     return folder;

@@ -8,7 +8,6 @@
  */
 #include "tools/common/tools.h"
 #include "tools/interp/interp.h"
-#include "tools/run/itself.h"
 
 #include "rimf/base/sys.h"
 #include "rimf/base/trusted.h"
@@ -155,9 +154,6 @@ const char *loader_untrusted(const char *loader, const char *program)
 const char *loader_objection(const char *loader, const char *program)
 {
     dev_t loaders, programs, root, usr;
-    const char *damage = loader_damage(loader);
-    if (damage)
-        return must_print("%s: %s (--force changes it nevertheless)", loader, damage);
     if (device_of(loader, &loaders) || device_of(program, &programs) ||
         device_of("/", &root) || device_of("/usr/", &usr))
         return "the loader cannot be looked at";

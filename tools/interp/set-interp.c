@@ -7,6 +7,8 @@
 #include "tools/interp/interp.h"
 #include "tools/common/paths.h"
 #include "tools/common/tools.h"
+#include "tools/run/itself.h"
+#include "tools/run/program.h"
 
 #include <getopt.h>
 #include <stdlib.h>
@@ -20,8 +22,8 @@ static const char usage[] =
     "       mvld set-interp [--json] --restore PROGRAM...\n"
     "       mvld set-interp [--json] --print PROGRAM...\n"
     "\n"
-    "Makes programs start under ld-mvld.so.1 instead of the machine's ld.so, by\n"
-    "changing their interpreter (PT_INTERP).  The file is replaced at once, and\n"
+    "Makes programs, found as a shell finds them, start under ld-mvld.so.1 instead of the\n"
+    "machine's ld.so, by changing their interpreter (PT_INTERP).  The file is replaced at once, and\n"
     "keeps mode, owner, extended attributes and times.  What was changed is recorded:\n"
     "mvld-restore takes it back, also without mvld.\n"
     "\n"
@@ -103,8 +105,10 @@ static const char *forget_change(const char *path)
 static const char *set_interp(const struct request *r, struct elf_file *f, const char *path)
 {
     struct bytes now = {0};
-    const char *interp = interp_of(f), *why = NULL;
+    const char *interp = interp_of(f), *why = NULL, *damage = r->force ? NULL : loader_damage(r->loader);
 
+    if (damage)
+        return must_print("%s: %s (--force changes it nevertheless)", r->loader, damage);
     if (interp && !strcmp(interp, r->loader))
         return NULL;
     if (interp && !r->force)
@@ -164,7 +168,8 @@ static void print_json(struct json *j, const char *file, const char *path, const
 static int handle_file(const struct request *r, const char *file)
 {
     struct elf_file f;
-    char *path = realpath(file, NULL); /* keeps a symbolic link */
+    char *found = strchr(file, '/') ? NULL : program_find(file);
+    char *path = realpath(found ? found : file, NULL); /* keeps a symbolic link */
     const char *why = NULL;
 
     if (elf_file_open(&f, path ? path : file))
@@ -180,6 +185,7 @@ static int handle_file(const struct request *r, const char *file)
     else if (r->action == PRINT && !why)
         print(&f, file);
     elf_file_close(&f);
+    free(found);
     free(path);
     return why ? TOOL_FAILED : TOOL_OK;
 }
@@ -224,9 +230,7 @@ int tool_set_interp(int argc, char **argv)
     char *record = changes_path();
     const char *why = NULL;
     int lock = -1;
-    if (r.action == SET && !r.force && access(r.loader, X_OK))
-        why = must_print("%s: no such loader: programs would not start", r.loader);
-    else if (r.action != PRINT)
+    if (r.action != PRINT)
         lock = changes_lock(record, "set-interp", r.action == SET, &why);
     int refused = why && r.action == SET && !r.force;
     if (refused) {

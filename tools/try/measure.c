@@ -25,6 +25,7 @@
 
 #define LONGEST 10 /* seconds, limit of a run */
 #define FEWEST 6u  /* rounds: fewer give no 95 % interval */
+#define PATIENCE 60 /* seconds, for these rounds */
 
 static double now(void)
 {
@@ -119,7 +120,7 @@ static const char *warm_up(struct try_runs *r)
 const char *try_measure(struct try_runs *r, double seconds, size_t most)
 {
     struct sigaction action = {.sa_handler = end_it}, before;
-    double end = now() + seconds;
+    double start = now();
     size_t order[16];
 
     srandom((unsigned)now() ^ (unsigned)getpid());
@@ -127,7 +128,7 @@ const char *try_measure(struct try_runs *r, double seconds, size_t most)
     const char *why = warm_up(r);
     for (size_t i = 0; i < r->n_ways; i++)
         r->ways[i].samples = must_alloc(most, sizeof(struct sample));
-    while (!why && r->n_rounds < most && now() < end) {
+    while (!why && r->n_rounds < most && now() - start < (r->n_rounds < FEWEST ? fmax(seconds, PATIENCE) : seconds)) {
         shuffle(order, r->n_ways);
         for (size_t k = 0; k < r->n_ways; k++) {
             struct try_way *way = &r->ways[order[k]];
