@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #define OBJECTS_MAX 100000 /* more mean a damaged list */
+#define PHDR_MAX 128       /* linkers write some dozen */
 
 char *attach_string(const struct attach *a, uint64_t address)
 {
@@ -40,33 +41,35 @@ static void name_of_exe(const struct attach *a, char *to, size_t size)
 /* The value of DT_DEBUG, which the host loader writes into the executable's dynamic section; or 0. */
 static uint64_t debug_of(const struct attach *a, uint64_t dynamic, uint64_t size)
 {
-    Elf64_Dyn entry;
+    Elf64_Dyn entries[64];
 
-    for (uint64_t i = 0; i + sizeof entry <= size; i += sizeof entry)
-        if (attach_read(a, dynamic + i, &entry, sizeof entry) || entry.d_tag == DT_NULL)
-            break;
-        else if (entry.d_tag == DT_DEBUG)
-            return entry.d_un.d_ptr;
+    for (uint64_t i = 0, n; i + sizeof *entries <= size; i += n) {
+        n = size - i < sizeof entries ? (size - i) & ~UINT64_C(15) : sizeof entries;
+        if (attach_read(a, dynamic + i, entries, n))
+            return 0;
+        for (size_t at = 0; at < n / sizeof *entries && entries[at].d_tag != DT_NULL; at++)
+            if (entries[at].d_tag == DT_DEBUG)
+                return entries[at].d_un.d_ptr;
+    }
     return 0;
 }
 
 /* Whether the executable's mapping begins here.  *debug: its r_debug, or 0. */
 static int read_headers(const struct attach *a, uint64_t start, struct attach_object *object, uint64_t *debug)
 {
-    Elf64_Phdr phdr;
+    Elf64_Phdr phdr[PHDR_MAX];
     Elf64_Ehdr header;
     uint64_t bias = start, dynamic = 0, size = 0;
 
-    if (attach_read(a, start, &header, sizeof header) || memcmp(header.e_ident, ELFMAG, SELFMAG))
+    if (attach_read(a, start, &header, sizeof header) || memcmp(header.e_ident, ELFMAG, SELFMAG) ||
+        header.e_phnum > PHDR_MAX || attach_read(a, start + header.e_phoff, phdr, header.e_phnum * sizeof *phdr))
         return -1;
     for (unsigned i = header.e_phnum; i-- > 0;) { /* the first PT_LOAD last */
-        if (attach_read(a, start + header.e_phoff + i * sizeof phdr, &phdr, sizeof phdr))
-            return -1;
-        if (phdr.p_type == PT_LOAD)
-            bias = start - (phdr.p_vaddr - phdr.p_offset);
-        if (phdr.p_type == PT_DYNAMIC) {
-            dynamic = phdr.p_vaddr;
-            size = phdr.p_memsz;
+        if (phdr[i].p_type == PT_LOAD)
+            bias = start - (phdr[i].p_vaddr - phdr[i].p_offset);
+        if (phdr[i].p_type == PT_DYNAMIC) {
+            dynamic = phdr[i].p_vaddr;
+            size = phdr[i].p_memsz;
         }
     }
     object->bias = bias;
@@ -186,7 +189,28 @@ uint64_t attach_function(struct attach *a, const struct attach_object *object, c
     return 0;
 }
 
-/* In the executable segment of libc, or of a static program:
+/* Where the process has these bytes in an executable segment; or 0.  They are searched in the file, which is in memory. */
+static uint64_t find_code(const struct attach *a, const struct attach_object *object, const struct elf_file *file,
+                          const uint8_t *bytes, size_t size)
+{
+    for (size_t i = 0; i < file->phnum; i++) {
+        const Elf64_Phdr *p = &file->phdr[i];
+        const uint8_t *text = file->bytes + p->p_offset, *at = text;
+        uint8_t there[16];
+
+        if (p->p_type != PT_LOAD || !(p->p_flags & PF_X))
+            continue;
+        for (; (at = memmem(at, p->p_filesz - (size_t)(at - text), bytes, size)); at++) {
+            uint64_t address = object->bias + p->p_vaddr + (uint64_t)(at - text);
+
+            if (!attach_read(a, address, there, size) && !memcmp(there, bytes, size))
+                return address;
+        }
+    }
+    return 0;
+}
+
+/* In libc, or a static program:
  *     0f 05 c3                      syscall; ret
  *     48 c7 c0 0f 00 00 00 0f 05    mov $15, %rax; syscall     rt_sigreturn(2) */
 static void find_places(struct attach *a, const struct attach_object *object)
@@ -195,21 +219,9 @@ static void find_places(struct attach *a, const struct attach_object *object)
     static const uint8_t restore[] = {0x48, 0xc7, 0xc0, 0x0f, 0x00, 0x00, 0x00, 0x0f, 0x05};
     const struct elf_file *file = last_elf(a, object);
 
-    for (size_t i = 0; file && i < file->phnum; i++) {
-        const Elf64_Phdr *p = &file->phdr[i];
-        uint64_t start = object->bias + p->p_vaddr;
-        uint8_t *text, *at;
-
-        if (p->p_type != PT_LOAD || !(p->p_flags & PF_X))
-            continue;
-        text = must_alloc(p->p_filesz, 1);
-        if (!attach_read(a, start, text, p->p_filesz)) {
-            if ((at = memmem(text, p->p_filesz, call, sizeof call)))
-                a->syscall_ret = start + (uint64_t)(at - text);
-            if ((at = memmem(text, p->p_filesz, restore, sizeof restore)))
-                a->restorer = start + (uint64_t)(at - text);
-        }
-        free(text);
+    if (file) {
+        a->syscall_ret = find_code(a, object, file, call, sizeof call);
+        a->restorer = find_code(a, object, file, restore, sizeof restore);
     }
 }
 
