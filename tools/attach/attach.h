@@ -149,6 +149,8 @@ char attach_thread_state(const struct attach *, pid_t thread); /* as in its stat
 /* A thread may have a filter of system calls that the process has not. */
 int attach_is_filtered(const struct attach *, pid_t thread);
 int attach_has_children(const struct attach *, pid_t thread);
+/* Whether the stopped thread is on its own stack, and that has room for our frame. */
+int attach_is_on_its_stack(const struct attach *, const struct user_regs_struct *);
 
 /* ---- library.c: between attach_begin() and attach_end() */
 /* dlopen(3), dlclose(3), dlsym(3).  0, or -1: also when there is no such file or symbol. */
