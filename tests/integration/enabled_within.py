@@ -248,6 +248,10 @@ def engine(machine):
     if not shutil.which(words[0]):
         support.skip("neither runc nor crun is installed")
     root, mounts = image(machine, "redis-server", "nginx")
+    (machine.folder / "config.json").write_text(json.dumps(oci(root, [], ["true"])))
+    plain = subprocess.run([*words, "run", "-b", machine.folder, "plain"], stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    if plain.returncode:
+        support.skip(f"no container here: {plain.stderr.strip()}")
     (root / "conf").write_text(NGINX.format(""))
     (root / "var/lib/nginx").mkdir(exist_ok=True)
     for program, arguments, asks, expected in (
