@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #define OBJECTS_MAX 100000 /* more mean a damaged list */
+#define CHANGES_MS 3000    /* for which a list is waited for that the host loader is changing, as when a program starts */
 #define PHDR_MAX 128       /* linkers write some dozen */
 
 char *attach_string(const struct attach *a, uint64_t address)
@@ -227,13 +228,17 @@ static void find_places(struct attach *a, const struct attach_object *object)
 
 int attach_objects(struct attach *a)
 {
+    uint64_t at, next, until = attach_clock() + CHANGES_MS * UINT64_C(1000000);
     struct r_debug debug;
     struct link_map map;
-    uint64_t at, next;
+    int err;
 
     if (add_program(a, &at))
         return -1;
-    if (at && !attach_read(a, at, &debug, sizeof debug)) {
+    do
+        err = !at || attach_read(a, at, &debug, sizeof debug);
+    while (!err && debug.r_state != RT_CONSISTENT && attach_clock() < until && usleep(100) == 0);
+    if (!err) {
         for (next = (uint64_t)debug.r_map; next && a->n_objects < OBJECTS_MAX; next = (uint64_t)map.l_next) {
             if (attach_read(a, next, &map, sizeof map))
                 return attach_fail(a, "process %d: its host loader's list cannot be read", a->pid);

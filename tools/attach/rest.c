@@ -78,11 +78,13 @@ int attach_wait(pid_t thread, uint64_t until, uint64_t *ran)
     }
 }
 
-/* Whether the stop is for a signal, or of the whole process, and not the requested one.  (A
- * detached thread is stopped with the others.) */
-static int is_foreign(int status)
+/* Whether the stop is another one than that which was asked for: at a system call, or of a running thread.  Who stops the
+ * whole process meanwhile changes nothing for us; when the thread is let go, it is stopped with the others. */
+static int is_foreign(int status, int request)
 {
-    return status >> 16 ? WSTOPSIG(status) != SIGTRAP : WSTOPSIG(status) != (SIGTRAP | 0x80);
+    if (status >> 16)
+        return status >> 16 == PTRACE_EVENT_STOP && request == PTRACE_SYSCALL;
+    return request != PTRACE_SYSCALL || WSTOPSIG(status) != (SIGTRAP | 0x80);
 }
 
 int attach_signal(int status)
@@ -126,7 +128,7 @@ static int wait_for_stop(struct attach *a, int request, uint64_t until, uint64_t
 {
     int status = attach_wait(a->thread, until, ran);
 
-    while (status != -1 && is_foreign(status)) {
+    while (status != -1 && is_foreign(status, request)) {
         mend(a->thread);
         if (ptrace(request, a->thread, NULL, attach_signal(status)))
             return -1;
