@@ -123,10 +123,10 @@ def linked(folder):
 
 
 def static(folder):
-    program = Program(build(folder, "static", "-static", "-Wl,--whole-archive", Path(LIBRARY).parent / "libmultiverse.a",
-                            "-Wl,--no-whole-archive"))
-    walk(program)
-    program.end()
+    for name, kind in ("static", "-static"), ("static-pie", "-static-pie"):  # as a program that calls multiverse_init()
+        program = Program(build(folder, name, kind, "-fPIE", "-Wl,-u,multiverse_init", Path(LIBRARY).parent / "libmultiverse.a"))
+        walk(program)
+        program.end()
 
 
 def under_mvld(folder):
