@@ -32,7 +32,7 @@
 /* An object of the process, as its host loader lists them. */
 struct attach_object {
     char *name;  /* its name there; for the executable from /proc */
-    uint64_t bias, dynamic;
+    uint64_t start, bias, dynamic; /* start: where its ELF header is */
 };
 
 struct attach {
@@ -82,6 +82,8 @@ int attach_check(struct attach *);
 int attach_objects(struct attach *);
 /* The same, and finds the two places in libc. */
 int attach_list(struct attach *);
+/* Whether the object has such a note where it is mapped: its file may be another one by now. */
+int attach_has_note(const struct attach *, const struct attach_object *, const char *name, uint32_t type);
 /* Opens the object's file if it is the mapped one: after an upgrade another one has its name.  0,
  * or -1 and the file's `error`; elf_file_close() in any case. */
 struct elf_file;

@@ -26,10 +26,10 @@ char *attach_string(const struct attach *a, uint64_t address)
     return must_print("%s", text);
 }
 
-static void add_object(struct attach *a, char *name, uint64_t bias, uint64_t dynamic)
+static void add_object(struct attach *a, struct attach_object object)
 {
     a->objects = must_grow(a->objects, a->n_objects + 1, sizeof *a->objects);
-    a->objects[a->n_objects++] = (struct attach_object){.name = name, .bias = bias, .dynamic = dynamic};
+    a->objects[a->n_objects++] = object;
 }
 
 static void name_of_exe(const struct attach *a, char *to, size_t size)
@@ -55,27 +55,57 @@ static uint64_t debug_of(const struct attach *a, uint64_t dynamic, uint64_t size
     return 0;
 }
 
-/* Whether the executable's mapping begins here.  *debug: its r_debug, or 0. */
-static int read_headers(const struct attach *a, uint64_t start, struct attach_object *object, uint64_t *debug)
+/* The program headers of an object whose first mapping begins here: their number, or 0. */
+static unsigned read_headers(const struct attach *a, uint64_t start, Elf64_Phdr phdr[PHDR_MAX], uint64_t *bias)
 {
-    Elf64_Phdr phdr[PHDR_MAX];
     Elf64_Ehdr header;
-    uint64_t bias = start, dynamic = 0, size = 0;
 
     if (attach_read(a, start, &header, sizeof header) || memcmp(header.e_ident, ELFMAG, SELFMAG) ||
         header.e_phnum > PHDR_MAX || attach_read(a, start + header.e_phoff, phdr, header.e_phnum * sizeof *phdr))
-        return -1;
-    for (unsigned i = header.e_phnum; i-- > 0;) { /* the first PT_LOAD last */
+        return 0;
+    *bias = start;
+    for (unsigned i = header.e_phnum; i-- > 0;) /* the first PT_LOAD last */
         if (phdr[i].p_type == PT_LOAD)
-            bias = start - (phdr[i].p_vaddr - phdr[i].p_offset);
+            *bias = start - (phdr[i].p_vaddr - phdr[i].p_offset);
+    return header.e_phnum;
+}
+
+/* Whether the executable's mapping begins here.  *debug: its r_debug, or 0. */
+static int read_program(const struct attach *a, uint64_t start, struct attach_object *object, uint64_t *debug)
+{
+    Elf64_Phdr phdr[PHDR_MAX];
+    unsigned n = read_headers(a, start, phdr, &object->bias);
+
+    *debug = object->dynamic = 0;
+    object->start = start;
+    for (unsigned i = 0; i < n; i++)
         if (phdr[i].p_type == PT_DYNAMIC) {
-            dynamic = phdr[i].p_vaddr;
-            size = phdr[i].p_memsz;
+            object->dynamic = object->bias + phdr[i].p_vaddr;
+            *debug = debug_of(a, object->dynamic, phdr[i].p_memsz);
+        }
+    return n ? 0 : -1;
+}
+
+int attach_has_note(const struct attach *a, const struct attach_object *object, const char *name, uint32_t type)
+{
+    size_t length = strlen(name) + 1, step;
+    Elf64_Phdr phdr[PHDR_MAX];
+    uint8_t notes[4096];
+    uint64_t bias;
+    Elf64_Nhdr note;
+
+    for (unsigned n = read_headers(a, object->start, phdr, &bias); n-- > 0;) {
+        size_t size = phdr[n].p_memsz < sizeof notes ? phdr[n].p_memsz : sizeof notes;
+
+        if (phdr[n].p_type != PT_NOTE || phdr[n].p_align == 8 || attach_read(a, bias + phdr[n].p_vaddr, notes, size))
+            continue;
+        for (size_t at = 0; at + sizeof note + length <= size; at += step) {
+            memcpy(&note, notes + at, sizeof note);
+            if (note.n_type == type && note.n_namesz == length && !memcmp(notes + at + sizeof note, name, length))
+                return 1;
+            step = sizeof note + ((note.n_namesz + UINT64_C(3)) & ~UINT64_C(3)) + ((note.n_descsz + UINT64_C(3)) & ~UINT64_C(3));
         }
     }
-    object->bias = bias;
-    object->dynamic = dynamic ? bias + dynamic : 0;
-    *debug = dynamic ? debug_of(a, object->dynamic, size) : 0;
     return 0;
 }
 
@@ -93,7 +123,7 @@ static int add_program(struct attach *a, uint64_t *debug)
     *debug = 0;
     while (!*debug && maps && fgets(line, sizeof line, maps)) {
         if (sscanf(line, "%lx-%*x %*s %lx %*s %*u %4199[^\n]", &start, &offset, path) != 3 || offset ||
-            read_headers(a, start, &found, debug))
+            read_program(a, start, &found, debug))
             continue;
         if (*debug)
             found.name = must_print("%s", path);
@@ -103,8 +133,8 @@ static int add_program(struct attach *a, uint64_t *debug)
     if (maps)
         fclose(maps);
     if (!*debug)
-        found = (struct attach_object){.name = must_print("%s", exe), .bias = executed.bias};
-    add_object(a, found.name, found.bias, found.dynamic);
+        found = (struct attach_object){.name = must_print("%s", exe), .start = executed.start, .bias = executed.bias};
+    add_object(a, found);
     return maps ? 0 : attach_fail(a, "process %d has ended", a->pid);
 }
 
@@ -243,7 +273,8 @@ int attach_objects(struct attach *a)
             if (attach_read(a, next, &map, sizeof map))
                 return attach_fail(a, "process %d: its host loader's list cannot be read", a->pid);
             if ((uint64_t)map.l_ld != a->objects[0].dynamic)
-                add_object(a, attach_string(a, (uint64_t)map.l_name), map.l_addr, (uint64_t)map.l_ld);
+                add_object(a, (struct attach_object){.name = attach_string(a, (uint64_t)map.l_name), .start = map.l_addr,
+                                                     .bias = map.l_addr, .dynamic = (uint64_t)map.l_ld});
         }
     }
     return 0;
