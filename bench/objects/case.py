@@ -24,9 +24,10 @@ def build(folder):
             DECLARED + f"int total_{name};\n__attribute__((multiverse)) void work_{name}(void)\n"
             f"{{ if (wide) total_{name} += 3; else total_{name}--; }}\nvoid {name}(void) {{ work_{name}(); }}\n")
         support.compile_c(folder / f"lib{name}.so", "-fPIC", "-shared", folder / f"{name}.c")
+    declared, called = ("".join(f"{text}();\n" for text in texts) for texts in ([f"void {n}" for n in names], names))
     (folder / "main.c").write_text(
-        "#include <stdio.h>\n#include <unistd.h>\n__attribute__((multiverse)) int wide;\n" + "".join(f"void {n}(void);\n" for n in names) +
-        "int main(void)\n{\n    for (putchar('\\n'), fflush(stdout);; usleep(1000)) {\n" + "".join(f"        {n}();\n" for n in names) + "    }\n}\n")
+        f"#include <stdio.h>\n#include <unistd.h>\n__attribute__((multiverse)) int wide;\n{declared}int main(void)\n{{\n"
+        f"    for (putchar('\\n'), fflush(stdout);; usleep(1000)) {{\n{called}    }}\n}}\n")
     support.compile_c(folder / "main", folder / "main.c", "-Wl,-E", f"-L{folder}", "-Wl,-rpath,$ORIGIN",
                       *(f"-l{n}" for n in names))
     return folder / "main"

@@ -78,8 +78,8 @@ int attach_wait(pid_t thread, uint64_t until, uint64_t *ran)
     }
 }
 
-/* Whether the stop is another one than that which was asked for: at a system call, or of a running thread.  Who stops the
- * whole process meanwhile changes nothing for us; when the thread is let go, it is stopped with the others. */
+/* Whether this is not the requested stop: PTRACE_SYSCALL requests one at a system call, PTRACE_INTERRUPT any other.  If
+ * somebody stops the whole process meanwhile, the thread goes on for us, and is stopped with the others when it is let go. */
 static int is_foreign(int status, int request)
 {
     if (status >> 16)
