@@ -32,7 +32,7 @@
 /* An object of the process, as its host loader lists them. */
 struct attach_object {
     char *name;  /* its name there; for the executable from /proc */
-    uint64_t bias, dynamic;
+    uint64_t start, bias, dynamic; /* start: where its ELF header is */
 };
 
 struct attach {
@@ -82,6 +82,8 @@ int attach_check(struct attach *);
 int attach_objects(struct attach *);
 /* The same, and finds the two places in libc. */
 int attach_list(struct attach *);
+/* Whether the object has such a note where it is mapped: its file may be another one by now. */
+int attach_has_note(const struct attach *, const struct attach_object *, const char *name, uint32_t type);
 /* Opens the object's file if it is the mapped one: after an upgrade another one has its name.  0,
  * or -1 and the file's `error`; elf_file_close() in any case. */
 struct elf_file;
@@ -149,6 +151,8 @@ char attach_thread_state(const struct attach *, pid_t thread); /* as in its stat
 /* A thread may have a filter of system calls that the process has not. */
 int attach_is_filtered(const struct attach *, pid_t thread);
 int attach_has_children(const struct attach *, pid_t thread);
+/* Whether the stopped thread is on its own stack, and that has room for our frame. */
+int attach_is_on_its_stack(const struct attach *, const struct user_regs_struct *);
 
 /* ---- library.c: between attach_begin() and attach_end() */
 /* dlopen(3), dlclose(3), dlsym(3).  0, or -1: also when there is no such file or symbol. */

@@ -244,12 +244,15 @@ uint64_t attach_room(const struct attach *a, size_t *size)
 static int wait_done(struct attach *a, struct words *words)
 {
     uint64_t until = attach_clock() + CALL_MS * UINT64_C(1000000);
+    int status;
 
     for (unsigned tries = 0; attach_clock() < until; tries++) {
         if (attach_read(a, a->stopped->area + WORDS, words, sizeof *words))
             return lost(a);
         if (words->done) /* again: the result may have been read too early */
             return attach_read(a, a->stopped->area + WORDS, words, sizeof *words) ? lost(a) : 0;
+        if ((status = attach_wait(a->thread, 0, NULL)) != -1) /* the whole process is stopped */
+            ptrace(PTRACE_CONT, a->thread, NULL, attach_signal(status));
         attach_pause(tries);
     }
     return attach_fail(a, "process %d: the call has not returned after %u s, since another thread holds a lock; "

@@ -14,6 +14,8 @@
 #include <unistd.h>
 
 #define OBJECTS_MAX 100000 /* more mean a damaged list */
+#define CHANGES_MS 3000    /* for which a list is waited for that the host loader is changing, as when a program starts */
+#define PHDR_MAX 128       /* linkers write some dozen */
 
 char *attach_string(const struct attach *a, uint64_t address)
 {
@@ -24,10 +26,10 @@ char *attach_string(const struct attach *a, uint64_t address)
     return must_print("%s", text);
 }
 
-static void add_object(struct attach *a, char *name, uint64_t bias, uint64_t dynamic)
+static void add_object(struct attach *a, struct attach_object object)
 {
     a->objects = must_grow(a->objects, a->n_objects + 1, sizeof *a->objects);
-    a->objects[a->n_objects++] = (struct attach_object){.name = name, .bias = bias, .dynamic = dynamic};
+    a->objects[a->n_objects++] = object;
 }
 
 static void name_of_exe(const struct attach *a, char *to, size_t size)
@@ -40,38 +42,70 @@ static void name_of_exe(const struct attach *a, char *to, size_t size)
 /* The value of DT_DEBUG, which the host loader writes into the executable's dynamic section; or 0. */
 static uint64_t debug_of(const struct attach *a, uint64_t dynamic, uint64_t size)
 {
-    Elf64_Dyn entry;
+    Elf64_Dyn entries[64];
 
-    for (uint64_t i = 0; i + sizeof entry <= size; i += sizeof entry)
-        if (attach_read(a, dynamic + i, &entry, sizeof entry) || entry.d_tag == DT_NULL)
-            break;
-        else if (entry.d_tag == DT_DEBUG)
-            return entry.d_un.d_ptr;
+    for (uint64_t i = 0, n; i + sizeof *entries <= size; i += n) {
+        n = size - i < sizeof entries ? (size - i) & ~UINT64_C(15) : sizeof entries;
+        if (attach_read(a, dynamic + i, entries, n))
+            return 0;
+        for (size_t at = 0; at < n / sizeof *entries && entries[at].d_tag != DT_NULL; at++)
+            if (entries[at].d_tag == DT_DEBUG)
+                return entries[at].d_un.d_ptr;
+    }
     return 0;
 }
 
-/* Whether the executable's mapping begins here.  *debug: its r_debug, or 0. */
-static int read_headers(const struct attach *a, uint64_t start, struct attach_object *object, uint64_t *debug)
+/* The program headers of an object whose first mapping begins here: their number, or 0. */
+static unsigned read_headers(const struct attach *a, uint64_t start, Elf64_Phdr phdr[PHDR_MAX], uint64_t *bias)
 {
-    Elf64_Phdr phdr;
     Elf64_Ehdr header;
-    uint64_t bias = start, dynamic = 0, size = 0;
 
-    if (attach_read(a, start, &header, sizeof header) || memcmp(header.e_ident, ELFMAG, SELFMAG))
-        return -1;
-    for (unsigned i = header.e_phnum; i-- > 0;) { /* the first PT_LOAD last */
-        if (attach_read(a, start + header.e_phoff + i * sizeof phdr, &phdr, sizeof phdr))
-            return -1;
-        if (phdr.p_type == PT_LOAD)
-            bias = start - (phdr.p_vaddr - phdr.p_offset);
-        if (phdr.p_type == PT_DYNAMIC) {
-            dynamic = phdr.p_vaddr;
-            size = phdr.p_memsz;
+    if (attach_read(a, start, &header, sizeof header) || memcmp(header.e_ident, ELFMAG, SELFMAG) ||
+        header.e_phnum > PHDR_MAX || attach_read(a, start + header.e_phoff, phdr, header.e_phnum * sizeof *phdr))
+        return 0;
+    *bias = start;
+    for (unsigned i = header.e_phnum; i-- > 0;) /* the first PT_LOAD last */
+        if (phdr[i].p_type == PT_LOAD)
+            *bias = start - (phdr[i].p_vaddr - phdr[i].p_offset);
+    return header.e_phnum;
+}
+
+/* Whether the executable's mapping begins here.  *debug: its r_debug, or 0. */
+static int read_program(const struct attach *a, uint64_t start, struct attach_object *object, uint64_t *debug)
+{
+    Elf64_Phdr phdr[PHDR_MAX];
+    unsigned n = read_headers(a, start, phdr, &object->bias);
+
+    *debug = object->dynamic = 0;
+    object->start = start;
+    for (unsigned i = 0; i < n; i++)
+        if (phdr[i].p_type == PT_DYNAMIC) {
+            object->dynamic = object->bias + phdr[i].p_vaddr;
+            *debug = debug_of(a, object->dynamic, phdr[i].p_memsz);
+        }
+    return n ? 0 : -1;
+}
+
+int attach_has_note(const struct attach *a, const struct attach_object *object, const char *name, uint32_t type)
+{
+    size_t length = strlen(name) + 1, step;
+    Elf64_Phdr phdr[PHDR_MAX];
+    uint8_t notes[4096];
+    uint64_t bias;
+    Elf64_Nhdr note;
+
+    for (unsigned n = read_headers(a, object->start, phdr, &bias); n-- > 0;) {
+        size_t size = phdr[n].p_memsz < sizeof notes ? phdr[n].p_memsz : sizeof notes;
+
+        if (phdr[n].p_type != PT_NOTE || phdr[n].p_align == 8 || attach_read(a, bias + phdr[n].p_vaddr, notes, size))
+            continue;
+        for (size_t at = 0; at + sizeof note + length <= size; at += step) {
+            memcpy(&note, notes + at, sizeof note);
+            if (note.n_type == type && note.n_namesz == length && !memcmp(notes + at + sizeof note, name, length))
+                return 1;
+            step = sizeof note + ((note.n_namesz + UINT64_C(3)) & ~UINT64_C(3)) + ((note.n_descsz + UINT64_C(3)) & ~UINT64_C(3));
         }
     }
-    object->bias = bias;
-    object->dynamic = dynamic ? bias + dynamic : 0;
-    *debug = dynamic ? debug_of(a, object->dynamic, size) : 0;
     return 0;
 }
 
@@ -89,7 +123,7 @@ static int add_program(struct attach *a, uint64_t *debug)
     *debug = 0;
     while (!*debug && maps && fgets(line, sizeof line, maps)) {
         if (sscanf(line, "%lx-%*x %*s %lx %*s %*u %4199[^\n]", &start, &offset, path) != 3 || offset ||
-            read_headers(a, start, &found, debug))
+            read_program(a, start, &found, debug))
             continue;
         if (*debug)
             found.name = must_print("%s", path);
@@ -99,8 +133,8 @@ static int add_program(struct attach *a, uint64_t *debug)
     if (maps)
         fclose(maps);
     if (!*debug)
-        found = (struct attach_object){.name = must_print("%s", exe), .bias = executed.bias};
-    add_object(a, found.name, found.bias, found.dynamic);
+        found = (struct attach_object){.name = must_print("%s", exe), .start = executed.start, .bias = executed.bias};
+    add_object(a, found);
     return maps ? 0 : attach_fail(a, "process %d has ended", a->pid);
 }
 
@@ -186,7 +220,28 @@ uint64_t attach_function(struct attach *a, const struct attach_object *object, c
     return 0;
 }
 
-/* In the executable segment of libc, or of a static program:
+/* Where the process has these bytes in an executable segment; or 0.  They are searched in the file, which is in memory. */
+static uint64_t find_code(const struct attach *a, const struct attach_object *object, const struct elf_file *file,
+                          const uint8_t *bytes, size_t size)
+{
+    for (size_t i = 0; i < file->phnum; i++) {
+        const Elf64_Phdr *p = &file->phdr[i];
+        const uint8_t *text = file->bytes + p->p_offset, *at = text;
+        uint8_t there[16];
+
+        if (p->p_type != PT_LOAD || !(p->p_flags & PF_X))
+            continue;
+        for (; (at = memmem(at, p->p_filesz - (size_t)(at - text), bytes, size)); at++) {
+            uint64_t address = object->bias + p->p_vaddr + (uint64_t)(at - text);
+
+            if (!attach_read(a, address, there, size) && !memcmp(there, bytes, size))
+                return address;
+        }
+    }
+    return 0;
+}
+
+/* In libc, or a static program:
  *     0f 05 c3                      syscall; ret
  *     48 c7 c0 0f 00 00 00 0f 05    mov $15, %rax; syscall     rt_sigreturn(2) */
 static void find_places(struct attach *a, const struct attach_object *object)
@@ -195,38 +250,31 @@ static void find_places(struct attach *a, const struct attach_object *object)
     static const uint8_t restore[] = {0x48, 0xc7, 0xc0, 0x0f, 0x00, 0x00, 0x00, 0x0f, 0x05};
     const struct elf_file *file = last_elf(a, object);
 
-    for (size_t i = 0; file && i < file->phnum; i++) {
-        const Elf64_Phdr *p = &file->phdr[i];
-        uint64_t start = object->bias + p->p_vaddr;
-        uint8_t *text, *at;
-
-        if (p->p_type != PT_LOAD || !(p->p_flags & PF_X))
-            continue;
-        text = must_alloc(p->p_filesz, 1);
-        if (!attach_read(a, start, text, p->p_filesz)) {
-            if ((at = memmem(text, p->p_filesz, call, sizeof call)))
-                a->syscall_ret = start + (uint64_t)(at - text);
-            if ((at = memmem(text, p->p_filesz, restore, sizeof restore)))
-                a->restorer = start + (uint64_t)(at - text);
-        }
-        free(text);
+    if (file) {
+        a->syscall_ret = find_code(a, object, file, call, sizeof call);
+        a->restorer = find_code(a, object, file, restore, sizeof restore);
     }
 }
 
 int attach_objects(struct attach *a)
 {
+    uint64_t at, next, until = attach_clock() + CHANGES_MS * UINT64_C(1000000);
     struct r_debug debug;
     struct link_map map;
-    uint64_t at, next;
+    int err;
 
     if (add_program(a, &at))
         return -1;
-    if (at && !attach_read(a, at, &debug, sizeof debug)) {
+    do
+        err = !at || attach_read(a, at, &debug, sizeof debug);
+    while (!err && debug.r_state != RT_CONSISTENT && attach_clock() < until && usleep(100) == 0);
+    if (!err) {
         for (next = (uint64_t)debug.r_map; next && a->n_objects < OBJECTS_MAX; next = (uint64_t)map.l_next) {
             if (attach_read(a, next, &map, sizeof map))
                 return attach_fail(a, "process %d: its host loader's list cannot be read", a->pid);
             if ((uint64_t)map.l_ld != a->objects[0].dynamic)
-                add_object(a, attach_string(a, (uint64_t)map.l_name), map.l_addr, (uint64_t)map.l_ld);
+                add_object(a, (struct attach_object){.name = attach_string(a, (uint64_t)map.l_name), .start = map.l_addr,
+                                                     .bias = map.l_addr, .dynamic = (uint64_t)map.l_ld});
         }
     }
     return 0;

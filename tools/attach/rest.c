@@ -7,9 +7,6 @@
  * that the program ignores interrupts a traced thread, too.
  *
  * In a signal's handler nothing is known: it may have interrupted malloc, and its stack may be part of another one.
- *
- * A frame is written below the stack pointer.  A coroutine's stack, or a goroutine's, may have no room there and
- * something else below it.  So the stack must be one that the kernel or the C library made for the thread.
  */
 #include "tools/attach/attach.h"
 #include "tools/common/tools.h"
@@ -81,11 +78,13 @@ int attach_wait(pid_t thread, uint64_t until, uint64_t *ran)
     }
 }
 
-/* Whether the stop is for a signal, or of the whole process, and not the requested one.  (A
- * detached thread is stopped with the others.) */
-static int is_foreign(int status)
+/* Whether this is not the requested stop: PTRACE_SYSCALL requests one at a system call, PTRACE_INTERRUPT any other.  If
+ * somebody stops the whole process meanwhile, the thread goes on for us, and is stopped with the others when it is let go. */
+static int is_foreign(int status, int request)
 {
-    return status >> 16 ? WSTOPSIG(status) != SIGTRAP : WSTOPSIG(status) != (SIGTRAP | 0x80);
+    if (status >> 16)
+        return status >> 16 == PTRACE_EVENT_STOP && request == PTRACE_SYSCALL;
+    return request != PTRACE_SYSCALL || WSTOPSIG(status) != (SIGTRAP | 0x80);
 }
 
 int attach_signal(int status)
@@ -129,7 +128,7 @@ static int wait_for_stop(struct attach *a, int request, uint64_t until, uint64_t
 {
     int status = attach_wait(a->thread, until, ran);
 
-    while (status != -1 && is_foreign(status)) {
+    while (status != -1 && is_foreign(status, request)) {
         mend(a->thread);
         if (ptrace(request, a->thread, NULL, attach_signal(status)))
             return -1;
@@ -164,24 +163,11 @@ int attach_interrupt(struct attach *a)
 
 /* ---- what the thread has */
 
-/* Whether the thread is on its own stack: of the first thread the kernel's, which the auxiliary vector's random bytes are
- * above; of others one with the thread's control block at its end.  That of the first thread is in a mapping in which
- * other memory may lie. */
-static int is_on_its_stack(const struct attach *a, const struct user_regs_struct *r)
-{
-    uint64_t start, end, above = a->thread == a->pid ? attach_auxiliary(a, AT_RANDOM) : r->fs_base;
-    char *text = NULL;
-    int is = !attach_mapping(a, r->rsp, &text, &start, &end);
-
-    free(text);
-    return is && above >= r->rsp && above < end && (a->thread == a->pid || r->rsp - start >= attach_frame_size(a));
-}
-
 static int is_at(const struct attach *a, enum attach_place place, const struct user_regs_struct *r, int waits)
 {
     uint64_t arguments[2] = {r->rdi, r->rsi};
 
-    if ((int64_t)r->orig_rax < 0 || a->stopped->number == SYS_restart_syscall || !is_on_its_stack(a, r))
+    if ((int64_t)r->orig_rax < 0 || a->stopped->number == SYS_restart_syscall || !attach_is_on_its_stack(a, r))
         return 0;
     return (place == ATTACH_IN_CALL || attach_is_rest(a, a->stopped->number, arguments, waits)) &&
            !attach_is_in_handler(a, r);

@@ -4,7 +4,6 @@
  * dlopen.
  */
 #include "tools/switch/reach.h"
-#include "tools/common/elf_file.h"
 #include "tools/common/paths.h"
 #include "tools/common/tools.h"
 
@@ -16,12 +15,7 @@
 #include <string.h>
 
 #define REST_MS 3000
-
-static int is_there(void *cookie, uint64_t desc, uint32_t size)
-{
-    (void)cookie, (void)desc, (void)size;
-    return 1;
-}
+#define NOTE_LIBRARY 2 /* passes/multiverse/engine/interface.h */
 
 /* Whether some object has switches, and which one contains the library. */
 static int look_through(struct reach *r)
@@ -30,16 +24,10 @@ static int look_through(struct reach *r)
 
     for (size_t i = 0; i < r->attach->n_objects; i++) {
         const struct attach_object *object = &r->attach->objects[i];
-        struct elf_file file;
-        char path[4200];
 
-        attach_path(r->attach, object, path, sizeof path);
-        if (!elf_file_open(&file, path)) {
-            found |= elf_notes(&file, MULTIVERSE_NOTE_NAME, MULTIVERSE_NOTE_TABLES, is_there, NULL) == 1;
-            if (elf_notes(&file, MULTIVERSE_NOTE_NAME, 2, is_there, NULL) == 1 && !r->function)
-                r->function = attach_function(r->attach, object, "multiverse_request");
-        }
-        elf_file_close(&file);
+        found |= attach_has_note(r->attach, object, MULTIVERSE_NOTE_NAME, MULTIVERSE_NOTE_TABLES);
+        if (!r->function && attach_has_note(r->attach, object, MULTIVERSE_NOTE_NAME, NOTE_LIBRARY))
+            r->function = attach_function(r->attach, object, "multiverse_request");
     }
     return found;
 }

@@ -32,7 +32,7 @@ struct mv_engine;
 struct mv_switch;
 struct mvld_object;
 
-/* Descriptor of the note: the link's address, relative to `link`. */
+/* Descriptor of the note: the link's address, relative to `link`.  A word follows that nobody reads. */
 struct mv_library_note {
     uint32_t abi;
     int32_t link;

@@ -19,7 +19,8 @@ static struct rimf_lock creation;
 static const struct rimf_log no_log = {.sys = &rimf_sys_kernel, .fd = -1};
 
 /* The note by which an engine finds the link: a distance, so nothing need be relocated.
- * Linkers keep every note; "R" (binutils 2.36) makes sure. */
+ * Linkers keep every note; "R" (binutils 2.36) makes sure.  The last word has a static program that has the link have
+ * the function that `mvld switch` calls, too. */
 __asm__(".pushsection .note.multiverse.library,\"" NOTE_FLAGS "\",@note\n"
         ".balign 4\n"
         ".long 2f - 1f, 4f - 3f, 2\n"
@@ -27,6 +28,7 @@ __asm__(".pushsection .note.multiverse.library,\"" NOTE_FLAGS "\",@note\n"
         "2: .balign 4\n"
         "3: .long " MV_TEXT(MV_LINK_ABI) "\n"
         ".long engine_link - .\n"
+        ".long mv_library_request - .\n"
         "4: .balign 4\n"
         ".popsection\n");
 

@@ -266,3 +266,7 @@ int multiverse_request(const char *request, char *text, size_t size)
     errno = saved;
     return result;
 }
+
+/* See link.c. */
+int mv_library_request(const char *, char *, size_t)
+    __attribute__((alias("multiverse_request"), visibility("hidden"), used));

@@ -196,6 +196,12 @@ def states():
     code, out, err = call(p.pid, 20)
     equal((code, out.split()[:1]), (0, [str(p.pid)]), f"all signals blocked: {out}{err}")
     finish_program(p, "all signals blocked")
+    p = subprocess.Popen([HARD, "forked"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    child = int(p.stdout.readline())
+    equal(p.stdout.readline(), "ready\n", "a child that another thread forked")
+    code, out, err = call(child, 20)
+    equal((code, out.split()[:1]), (0, [str(child)]), f"a child that another thread forked: {out}{err}")
+    finish_program(p, "a child that another thread forked")
     p = start(WAITS, "poll")
     libc = ctypes.CDLL(None)
     equal(libc.ptrace(0x4206, p.pid, None, None), 0, "PTRACE_SEIZE")
@@ -218,11 +224,41 @@ def changes():
     check(reached, "it was reached between")
     equal([p.stdout.readline() for _ in range(2)], ["executed\n", "ready\n"], "executed thirty times")
     finish_program(p, "executed")
+    with scratch() as folder:  # the loader waits while it opens this one, and the program has no library yet
+        os.mkfifo(f"{folder}/slow.so")
+        p = subprocess.Popen([WAITS, "poll"], env=dict(os.environ, LD_PRELOAD=f"{folder}/slow.so"), stdin=subprocess.PIPE,
+                             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        tool = subprocess.Popen([GETPID, str(p.pid), "1"], stdout=subprocess.PIPE, text=True)
+        time.sleep(0.5)
+        os.close(os.open(f"{folder}/slow.so", os.O_WRONLY))
+        out = tool.communicate(timeout=60)[0]
+        equal((tool.returncode, out.split()[:1], p.stdout.readline()), (0, [str(p.pid)], "ready\n"), f"a program that starts: {out}")
+        finish_program(p, "a program that starts")
     for _ in range(12):
         p = start(HARD, "exit")
         code, out, _ = run(GETPID, p.pid, 1)
         check(code == 0 or "ended" in out or "no process" in out or "no memory" in out, f"a process that ends: {out}")
         equal(p.wait(20), 7, "its status")
+    p = start(WAITS, "poll")
+    reached = left = 0
+    for i in range(60):  # job control, within a request and before it
+        tool = subprocess.Popen([GETPID, str(p.pid), "5"], stdout=subprocess.PIPE, text=True)
+        time.sleep(i % 20 * 0.0005)
+        os.kill(p.pid, signal.SIGSTOP)
+        if i % 3 == 0:
+            os.kill(p.pid, signal.SIGCONT)
+        out = tool.communicate(timeout=60)[0]
+        reached += tool.returncode == 0
+        check(tool.returncode == 0 or "is stopped" in out or "too busy" in out, f"a process that is stopped meanwhile: {out}")
+        left += "too busy" in out  # and its memory stays
+        until = time.monotonic() + 10
+        while i % 3 and "T (stopped)" not in Path(f"/proc/{p.pid}/status").read_text() and time.monotonic() < until:
+            time.sleep(0.001)
+        check(time.monotonic() < until, "it was stopped, and is not")
+        equal(len(areas(p.pid)), left, "memory of ours is left in a process that was stopped")
+        os.kill(p.pid, signal.SIGCONT)
+    check(reached, "it was never reached")
+    finish_program(p, "stopped again and again")
     p = start(WAITS, "poll")
     tools = [subprocess.Popen([GETPID, str(p.pid), "20"], stdout=subprocess.PIPE, text=True) for _ in range(4)]
     for tool in tools:

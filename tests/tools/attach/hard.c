@@ -18,6 +18,7 @@
  *     long      waits for a minute in one call of poll(2)
  *     ring      waits for input in one io_uring_enter(2); says "none" where there is no io_uring
  *     masked    all signals are blocked, and there is a stack for handlers
+ *     forked    waits in a child that another thread than the first has forked
  *     forks     another thread makes children all the time; the first one waits in epoll_wait(2)
  *     dlopens   another thread opens and closes libm all the time
  *     exec      another thread executes the program anew, again and again, thirty times
@@ -293,7 +294,7 @@ static const struct {
     void (*run)(void);
 } ways[] = {{"malloc", by_malloc}, {"vfork", by_vfork}, {"threads", by_threads}, {"busy", by_busy}, {"filter", by_filter},
             {"filtered", by_filtered}, {"late", by_filtered}, {"coroutine", by_coroutine}, {"adjacent", by_adjacent}, {"handler", by_handler},
-            {"shallow", by_shallow}, {"ring", by_ring}, {"masked", by_masked},
+            {"shallow", by_shallow}, {"ring", by_ring}, {"masked", by_masked}, {"forked", by_forked},
             {"long", by_long}, {"forks", by_forks}, {"dlopens", by_dlopens},
             {"exec", by_exec}, {"exit", by_exit}};
 

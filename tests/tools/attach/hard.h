@@ -22,5 +22,6 @@ void by_adjacent(void);
 void by_handler(void);
 void by_shallow(void);
 void by_masked(void);
+void by_forked(void);
 
 #endif

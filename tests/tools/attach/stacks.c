@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <ucontext.h>
 #include <unistd.h>
 
@@ -157,4 +158,22 @@ void by_masked(void)
     if (sigaltstack(&handlers, NULL) || sigprocmask(SIG_SETMASK, &all, NULL))
         exit(2);
     wait_for_input();
+}
+
+static void *forks_one(void *nothing)
+{
+    if (!fork()) {
+        printf("%d\n", getpid());
+        wait_for_input();
+        exit(0);
+    }
+    return nothing;
+}
+
+/* A child whose first thread is on the stack of the thread that forked it. */
+void by_forked(void)
+{
+    start(forks_one);
+    while (wait(NULL) < 0) /* it is not there yet */
+        poll(NULL, 0, 1);
 }

@@ -122,11 +122,29 @@ def linked(folder):
     program.end()
 
 
+def upgraded(folder):
+    """The file of the library that has the switches is gone, or another one, by now."""
+    (folder / "library.c").write_text("__attribute__((multiverse)) int fast;\n"
+                                      "__attribute__((multiverse, noinline)) int step(int n) { return fast ? n + 1000 : n; }\n")
+    (folder / "main.c").write_text('#include <stdio.h>\nint step(int);\nint main(void)\n{\n    char line[9];\n    puts("ready");\n'
+                                   '    fflush(stdout);\n    while (fgets(line, sizeof line, stdin)) { printf("%d\\n", step(1));'
+                                   ' fflush(stdout); }\n    puts("whole");\n}\n')
+    library = folder / "libstep.so"
+    for change in library.unlink, lambda: (folder / "main.c").rename(library):
+        subprocess.run([GCC, "-O2", f"-fplugin={PLUGIN}", "-fPIC", "-shared", "-o", library, folder / "library.c"], check=True)
+        subprocess.run([GCC, "-O2", "-o", folder / "main", folder / "main.c", library], check=True)
+        program = Program(folder / "main")
+        change()
+        equal(switch(program, "fast=1")[0], 0, "a switch of a library whose file is not there")
+        equal(program.ask(), "1001", "it was committed")
+        program.end()
+
+
 def static(folder):
-    program = Program(build(folder, "static", "-static", "-Wl,--whole-archive", Path(LIBRARY).parent / "libmultiverse.a",
-                            "-Wl,--no-whole-archive"))
-    walk(program)
-    program.end()
+    for name, kind in ("static", "-static"), ("static-pie", "-static-pie"):  # as a program that calls multiverse_init()
+        program = Program(build(folder, name, kind, "-fPIE", "-Wl,-u,multiverse_init", Path(LIBRARY).parent / "libmultiverse.a"))
+        walk(program)
+        program.end()
 
 
 def under_mvld(folder):
