@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Who looks up return addresses finds them: in a frame table of words, in one of distances, between
- * the bounds of a section, before the end of all code.  Code that such a table describes has the bytes that its file has.
+ * the bounds of a section, before the end of all code.  Code that such a table describes has the bytes
+ * that its file has.
  *
  * A failure means that a garbage collector with stack maps (OCaml's) dies at the first frame that it
  * looks up, or that closures which one process wrote are unknown to the next.
