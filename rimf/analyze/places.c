@@ -29,6 +29,8 @@
  *
  * Functions in a section whose name is a C identifier also stay: __start_NAME and __stop_NAME are its
  * bounds, and code compares addresses with them: tcmalloc return addresses, libc++ addresses of functions.
+ * The bounds of all code are __executable_start and etext, the address behind it.  An object in which code
+ * or data has that address stays.
  */
 #include "rimf/analyze/analyser.h"
 
@@ -156,9 +158,35 @@ static void check_sections(struct analyser *a)
     }
 }
 
+/* ---- the end of all code ----------------------------------------------------------------------- */
+
+static int is_end(const struct analyser *a, uint32_t address)
+{
+    for (size_t i = 0; i < a->n_code; i++)
+        if (a->code[i].end == address)
+            return 1;
+    return 0;
+}
+
+static int has_end(const struct analyser *a)
+{
+    const struct taken *taken = a->taken.at;
+    const struct pointer *words = a->object.words.at;
+
+    for (size_t i = 0; i < a->taken.n; i++)
+        if (is_end(a, taken[i].target))
+            return 1;
+    for (size_t i = 0; i < a->object.words.n; i++)
+        if (is_end(a, words[i].target))
+            return 1;
+    return 0;
+}
+
 void check_places(struct analyser *a)
 {
     check_words(a);
+    if (has_end(a))
+        a->object.flags |= ANALYSIS_PROFILED;
     if (has_table(a, 4, by_distance) ||
         (a->object.flags & ANALYSIS_FIXED && has_table(a, 8, by_address)))
         a->object.flags |= ANALYSIS_LOOKED_UP;

@@ -472,6 +472,10 @@ def children(folder):
         said = started([MVLD, "status", "-p", process.pid]).stdout
         process.communicate()
         check(b"under /" in said, f"mvld status -p: {said}")
+        # A folder of the namespace outside cannot be mounted on, and has another path where / is not the root of all mounts.
+        inside = 'exec 3<.; while read -r key id; do [ "$key" != mnt_id: ] || grep -c "^$id " /proc/self/mountinfo; done < /proc/$$/fdinfo/3'
+        done = started([*command[:-7], "--", "sh", "-c", inside], cwd=ours)
+        check(done.stdout == b"1\n", f"the working directory is in another mount namespace: {done}")
     check(Path("/proc/self/mountinfo").read_text() == before and os.path.realpath(support.HOST_LOADER) == host, "seen outside")
     check(started([MVLD, "run", "--children", "--direct", "--", "true"]).returncode == 2, "--children --direct")
     if shutil.which("unshare") and not started(["unshare", "--user", "true"]).returncode:

@@ -117,8 +117,9 @@ static const char *enter(const char *loader)
 {
     char *name = must_print("%s", MVLD_HOST_LOADER), *slash = strrchr(name, '/');
     char *host = must_print("%s", strrchr(MVLD_HOST_LOADER_DIVERTED, '/') + 1);
-    int here = open(".", O_PATH | O_CLOEXEC), original;
     const char *why = make_namespaces();
+    /* Opened here, since a folder that was opened outside stays one of the namespace outside. */
+    int here = open(".", O_PATH | O_CLOEXEC), original;
 
     *slash = 0;
     original = open(name, O_PATH | O_DIRECTORY | O_CLOEXEC);

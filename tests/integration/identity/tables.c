@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Who looks up return addresses finds them: in a frame table of words, in one of distances, between
- * the bounds of a section.  Code that such a table describes has the bytes that its file has.
+ * the bounds of a section, before the end of all code.  Code that such a table describes has the bytes
+ * that its file has.
  *
  * A failure means that a garbage collector with stack maps (OCaml's) dies at the first frame that it
  * looks up, or that closures which one process wrote are unknown to the next.
@@ -9,7 +10,8 @@
  * build: libwords.so
  * build: libdistances.so
  * build: libbounds.so
- * build: program libwords.so libdistances.so libbounds.so
+ * build: libetext.so
+ * build: program libwords.so libdistances.so libbounds.so libetext.so
  * run:
  */
 #include "identity.h"
@@ -78,9 +80,21 @@ __attribute__((section("own_code"), noinline)) int bounds_f(callback f)
 {
     return f() + 1;
 }
+#elif defined PART_etext
+extern const char etext[] __attribute__((visibility("hidden"))); /* the linker's, behind all code */
+
+int etext_has(const void *address)
+{
+    return (uintptr_t)etext - (uintptr_t)address < 16384; /* more than this library's code */
+}
+
+__attribute__((noinline)) int etext_f(callback f)
+{
+    return f() + 1;
+}
 #else
-int words_f(callback), words_g(void), distances_f(callback), bounds_f(callback);
-int words_have(const void *), distances_have(const void *), bounds_have(const void *);
+int words_f(callback), words_g(void), distances_f(callback), bounds_f(callback), etext_f(callback);
+int words_have(const void *), distances_have(const void *), bounds_have(const void *), etext_has(const void *);
 unsigned words_sum(void);
 
 static int in_words(void)
@@ -101,12 +115,19 @@ static int in_bounds(void)
     return bounds_have(__builtin_return_address(0));
 }
 
+static int before_etext(void)
+{
+    RUNS;
+    return etext_has(__builtin_return_address(0));
+}
+
 int main(void)
 {
     RUNS;
     printf("word: %d\n", words_f(in_words));
     printf("distance: %d\n", distances_f(in_distances));
     printf("bounds: %d\n", bounds_f(in_bounds) - 1);
+    printf("etext: %d\n", etext_f(before_etext) - 1);
     printf("a process: %d\n", words_g() == getpid());
     printf("bytes: %x\n", words_sum());
     return 0;
