@@ -90,7 +90,7 @@ static void call(called *f, long calls)
     }
 }
 
-/* In single steps, since callgrind refuses some of the prefixes. */
+/* In single steps, since callgrind refuses some of the prefixes; until another signal than theirs. */
 static long count(called *f, long calls)
 {
     long n = 0;
@@ -103,7 +103,8 @@ static long count(called *f, long calls)
         call(f, calls);
         _exit(0);
     }
-    while (child > 0 && waitpid(child, &status, 0) == child && WIFSTOPPED(status)) {
+    while (child > 0 && waitpid(child, &status, 0) == child && WIFSTOPPED(status) &&
+           WSTOPSIG(status) == (n ? SIGTRAP : SIGSTOP)) {
         ptrace(PTRACE_SINGLESTEP, child, NULL, NULL);
         n++;
     }

@@ -135,11 +135,12 @@ static int has_mapping(const Elf64_Phdr *ph)
            rimf_page_up(ph->p_vaddr + ph->p_filesz) > rimf_page_down(ph->p_vaddr);
 }
 
-static void begin(struct loader *l, uintptr_t at, size_t length, size_t offset)
+static void begin(struct loader *l, uintptr_t at, const struct mmap_call *c)
 {
     struct relocatestage *r = l->relocatestage;
+    int has_head = !c->offset && c->length && c->prot & PROT_READ;
     size_t n; /* headers lie at the start of the first segment, in its first page */
-    const Elf64_Phdr *ph = elf_headers((const void *)at, offset || !length ? 0 : RIMF_PAGE, &n);
+    const Elf64_Phdr *ph = elf_headers((const void *)at, has_head ? RIMF_PAGE : 0, &n);
     const Elf64_Phdr *first = NULL;
 
     r->left = 0;
@@ -165,7 +166,7 @@ void relocatestage_mapped(struct loader *l, uintptr_t at, const struct mmap_call
     char *name;
 
     if (first || !r->left)
-        begin(l, at, c->length, c->offset);
+        begin(l, at, c);
     if (!r->left || --r->left)
         return;
     name = mapped_name(l, c, &is_apart);

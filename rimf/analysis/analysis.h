@@ -75,8 +75,8 @@
 struct rimf_sys;
 
 #define ANALYSIS_MAGIC "MVLDside"
-#define ANALYSIS_VERSION 7u     /* of the format, and of what is proven; another one is not read */
-#define ANALYSER_VERSION 14u   /* of `mvld analyze`; counts up when results change */
+#define ANALYSIS_VERSION 8u    /* of the format, and of what is proven; another one is not read */
+#define ANALYSER_VERSION 15u   /* of `mvld analyze`; counts up when results change */
 #define ANALYSIS_BUILD_ID_MAX 64u
 #define ANALYSIS_TABLES_MAX 32u
 #define ANALYSIS_SIZE_MAX (1ul << 30)
@@ -117,7 +117,7 @@ enum analysis_flags {          /* of an object none of whose units can move */
     ANALYSIS_FIXED = 1 << 0,   /* linked at a fixed address (ET_EXEC) */
     ANALYSIS_TEXTREL = 1 << 1, /* relocations change its code; such units are not decoded */
     ANALYSIS_RESTARTS = 1 << 2, /* it has restartable sequences (rseq), identified by their address */
-    ANALYSIS_PROFILED = 1 << 3, /* it, a profiler or a sanitizer identifies its code by address */
+    ANALYSIS_PROFILED = 1 << 3, /* it, a profiler or a sanitizer may identify its code by address */
     ANALYSIS_LOOKED_UP = 1 << 4, /* a run time looks up return addresses of its code in tables; no calls are
                                   * listed, since it may read the code, too */
     ANALYSIS_FLAGS = 0x1f

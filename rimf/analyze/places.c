@@ -29,6 +29,7 @@
  *
  * Functions in a section whose name is a C identifier also stay: __start_NAME and __stop_NAME are its
  * bounds, and code compares addresses with them: tcmalloc return addresses, libc++ addresses of functions.
+ * An object without names of sections (sstrip) stays.
  * The bounds of all code are __executable_start and etext, the address behind it.  An object in which code
  * or data has that address stays.
  */
@@ -147,6 +148,8 @@ static void check_sections(struct analyser *a)
     uint64_t budget = 4 * (uint64_t)o->size;
     static const char stack_maps[] = ".llvm_stackmaps";
 
+    if (!names) /* nor are sections of restartable sequences found */
+        a->object.flags |= ANALYSIS_PROFILED;
     for (size_t i = 0; i < n; i++) {
         const Elf64_Shdr *s = &sections[i];
         size_t room = s->sh_name < size ? size - s->sh_name : 0;

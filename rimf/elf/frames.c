@@ -102,7 +102,7 @@ static void read_augmentation(struct reader *r, char letter, struct cie *cie)
     }
 }
 
-#define LETTERS_MOST 8 /* a list may name the same CIE in each record */
+#define LETTERS_MOST 8 /* of an augmentation: it is read again for each FDE, of which a file may have many */
 
 int cie_read(struct reader r, struct cie *cie)
 {

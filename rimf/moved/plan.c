@@ -39,7 +39,7 @@ static const char *stays_as_analysed(const struct rimf_object *object, const str
     if (s->header->flags & ANALYSIS_RESTARTS)
         return "it has restartable sequences";
     if (s->header->flags & ANALYSIS_PROFILED)
-        return "it, a profiler or a sanitizer identifies its code by address";
+        return "it, a profiler or a sanitizer may identify its code by address";
     if (s->header->flags & ANALYSIS_LOOKED_UP)
         return "tables hold return addresses of its code";
     return NULL;

@@ -139,7 +139,7 @@ static int emit_in_place(struct mvld_image *image, struct rimf_object *object, s
     if (!error)
         error = rimf_calls_change(&c, left != NULL);
     else if (error == -ENODATA && why)
-        say_left(image, object, "%s: no analysis of %s: %s: run mvld analyze", why);
+        say_left(image, object, c.calls ? "%s: %s: left: %s" : "%s: no analysis of %s: %s: run mvld analyze", why);
     if (error != -ENODATA)
         add_up(image, object, 0);
     emit_calls_close(&c);

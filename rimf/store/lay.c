@@ -136,16 +136,16 @@ struct writable {
 };
 
 /* Returns 1 if the word is there, or where `in` is changed to. */
-static int may_write(const struct manifest_file *file, const struct manifest_pointer *p, struct writable *in)
+static int may_write(const struct manifest_file *file, uint32_t object, uint32_t linked, struct writable *in)
 {
     const Elf64_Phdr *ph;
 
-    if (p->object == in->object && p->linked >= in->start && p->linked + sizeof(uint64_t) <= in->end)
+    if (object == in->object && linked >= in->start && linked + sizeof(uint64_t) <= in->end)
         return 1;
-    ph = segment_at(file, p->object, p->linked, sizeof(uint64_t));
+    ph = segment_at(file, object, linked, sizeof(uint64_t));
     if (!ph || elf_prot(ph) != (PROT_READ | PROT_WRITE))
         return 0;
-    *in = (struct writable){p->object, rimf_page_down(ph->p_vaddr), rimf_page_up(ph->p_vaddr + ph->p_memsz)};
+    *in = (struct writable){object, rimf_page_down(ph->p_vaddr), rimf_page_up(ph->p_vaddr + ph->p_memsz)};
     return 1;
 }
 
@@ -158,7 +158,7 @@ static int addends_fit(const struct manifest_file *file)
         const struct manifest_pointer *p = &file->view.pointers[i];
         uintptr_t bias = file->laid.biases[p->object], addend;
 
-        if (!may_write(file, p, &in))
+        if (!may_write(file, p->object, p->linked, &in))
             return 0;
         memcpy(&addend, (const void *)(bias + p->linked), sizeof addend);
         if (bias + addend != original_of(file, p))
@@ -178,7 +178,7 @@ static int is_relocated(const struct manifest_file *file)
         const struct manifest_pointer *p = &file->view.pointers[i];
         uintptr_t word;
 
-        if (!may_write(file, p, &in))
+        if (!may_write(file, p->object, p->linked, &in))
             return 1;
         memcpy(&word, (const void *)(file->laid.biases[p->object] + p->linked), sizeof word);
         if (word == original_of(file, p))
@@ -213,11 +213,13 @@ static int protect(const struct manifest_file *file, const struct rimf_sys *sys,
     return end > start && sys_failed(sys_mprotect(sys, start, end - start, rights)) ? -EPERM : 0;
 }
 
-static void lead_back(const struct manifest_file *file, uint32_t object, uint32_t linked)
+static void lead_back(const struct manifest_file *file, uint32_t object, uint32_t linked, struct writable *in)
 {
     uintptr_t word = file->laid.biases[object] + linked, value;
     const struct manifest_fragment *fragment;
 
+    if (!may_write(file, object, linked, in))
+        return;
     memcpy(&value, (const void *)word, sizeof value);
     value -= file->laid.biases[file->view.region->object];
     fragment = manifest_fragment_at(&file->view, value);
@@ -231,13 +233,14 @@ static void lead_back(const struct manifest_file *file, uint32_t object, uint32_
 static void lead_all_back(const struct manifest_file *file, uint32_t object)
 {
     const struct manifest *f = &file->view;
+    struct writable in = {.end = 0};
 
     for (uint32_t i = 0; i < f->header->n_pointers; i++)
         if (f->pointers[i].object == object)
-            lead_back(file, object, f->pointers[i].linked);
+            lead_back(file, object, f->pointers[i].linked, &in);
     for (uint32_t i = 0; i < f->header->n_words; i++)
         if (f->words[i].object == object)
-            lead_back(file, object, f->words[i].linked);
+            lead_back(file, object, f->words[i].linked, &in);
 }
 
 /* Also in unplaced objects: R_X86_64_COPY has copied such words. */

@@ -106,7 +106,7 @@ static void print_all(const struct analyser *a, const struct elf_file *f, int di
     if (a->object.flags & ANALYSIS_RESTARTS)
         puts("  it has restartable sequences: nothing of it can move");
     if (a->object.flags & ANALYSIS_PROFILED)
-        puts("  it, a profiler or a sanitizer identifies its code by address: nothing of it can move");
+        puts("  it, a profiler or a sanitizer may identify its code by address: nothing of it can move");
     if (a->object.flags & ANALYSIS_LOOKED_UP)
         puts("  tables hold return addresses of its code, which a run time looks up (a frame table of a "
              "garbage collector): nothing of it can move or be changed");

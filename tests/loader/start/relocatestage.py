@@ -108,6 +108,35 @@ def apart(world):
                      expected)
 
 
+UNREADABLE = """
+PHDRS { head PT_LOAD FILEHDR FLAGS(0); text PT_LOAD FLAGS(5); data PT_LOAD FLAGS(6); dynamic PT_DYNAMIC; }
+SECTIONS {
+  . = SIZEOF_HEADERS; . = ALIGN(4096);
+  .headers : { *(.headers) } :text .gnu.hash : { *(.gnu.hash) } :text
+  .dynsym : { *(.dynsym) } :text .dynstr : { *(.dynstr) } :text .text : { *(.text .eh_frame) } :text
+  . = ALIGN(4096);
+  .dynamic : { *(.dynamic) } :data :dynamic
+  /DISCARD/ : { *(.note*) }
+}
+"""
+
+
+def unreadable(world):
+    """mvld reads the ELF header in memory of an object that cannot be read there, and has its program headers elsewhere."""
+    (world.folder / "script").write_text(UNREADABLE)
+    path = world.folder / "liblate.so"
+    library(world, ".", "late", 'int late(void) { return 1; }\n'
+            '__attribute__((used, section(".headers"))) const char headers[4 * 56] = {1};\n',
+            "-nostdlib", f"-Wl,-T,{world.folder}/script")
+    image = bytearray(path.read_bytes())
+    image[0x1000:0x1000 + 4 * 56] = image[64:64 + 4 * 56]
+    image[32:40] = (0x1000).to_bytes(8, "little")
+    path.write_bytes(image)
+    program = world.program("-Wl,--no-as-needed")
+    for more in {"MVLD": "off"}, {}:
+        says(world.run(program, path, passes="hide", more="[hide]\nsymbol = late\nlibrary = liblate.so\n", **more), "1")
+
+
 def hidden(world):
     """A definition that is hidden is found by nobody: the next one in the order of look-up is."""
     program = world.program("-Wl,-z,now", "-Wl,--no-as-needed,-lmine")
@@ -386,6 +415,6 @@ def brought(world):
 
 if __name__ == "__main__":
     with support.scratch_folder() as scratch:
-        {"bound": bound, "later": later, "apart": apart, "hidden": hidden, "wrong": wrong, "many": many, "added": added,
+        {"bound": bound, "later": later, "apart": apart, "unreadable": unreadable, "hidden": hidden, "wrong": wrong, "many": many, "added": added,
          "added_hidden": added_hidden, "added_later": added_later, "added_wrong": added_wrong, "again": again,
          "named": named, "unmatched": unmatched, "brought": brought}[sys.argv[1]](World(scratch))

@@ -280,6 +280,9 @@ def words(program):
     spoil(n - 1, 3, lambda offset: offset ^ 1, "a pointer leads elsewhere", **watched)
     spoil(n - 1, 1, lambda linked: linked + 1, "a pointer leads elsewhere", **watched)
     spoil(n - 1, 1, lambda linked: 2**31, "a pointer lies where it cannot be written", **watched)
+    # With tables of ours, original addresses are restored in all words, and none is read that is not there.
+    at, n = tables(whole)["words"]
+    spoil(n - 1, 1, lambda linked: 2**31, "a word lies outside it")
 
 
 def tables_in_part(program):
