@@ -25,10 +25,10 @@ def put_link(source, folder):
 def put(source, folder):
     content, to = source.read_bytes(), folder / source.name
     mode = 0o755 if os.access(source, os.X_OK) else 0o644
-    if to.is_file() and not to.is_symlink() and to.stat().st_mode & 0o7777 == mode and to.read_bytes() == content:
-        return
     aside = folder / f".{source.name}.new"
     aside.unlink(missing_ok=True)  # of a killed installation
+    if to.is_file() and not to.is_symlink() and to.stat().st_mode & 0o7777 == mode and to.read_bytes() == content:
+        return
     with open(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
         file.write(content)
         os.fchmod(file.fileno(), mode)

@@ -118,7 +118,7 @@ def killed():
 def refused():
     p = start(WAITS, "poll")
     os.kill(p.pid, signal.SIGSTOP)
-    time.sleep(0.05)
+    os.waitid(os.P_PID, p.pid, os.WSTOPPED | os.WNOWAIT)
     code, out, _ = run(GETPID, p.pid, 1)
     check(code == 1 and "is stopped" in out, f"a stopped process: {out}")
     state = Path(f"/proc/{p.pid}/stat").read_text().rsplit(")", 1)[1].split()[0]

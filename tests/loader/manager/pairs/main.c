@@ -25,7 +25,7 @@ int called(int n), other(int n), bound(void), chosen(void);
 volatile int *vault_address(void);
 struct pair { long a, b; } vault_pair(long n);
 extern _Bool chosen_switch;
-extern char __executable_start, etext;
+extern char __executable_start, end;
 extern ElfW(Dyn) _DYNAMIC[];
 KEPT int first(int n) { return n + 1; }
 KEPT int second(int n) { return n + 2; }
@@ -87,7 +87,7 @@ int main(void)
     blind = calls() + jump(0) == before;
     chosen_switch = 0;
     printf("blind %d moved %d edited %d bound %d chosen %d gone %d closed %d refused %d\n", blind,
-           at < (uintptr_t)&__executable_start || at > (uintptr_t)&etext, edited(0) - 1, bound(), chosen(), gone(), closed(),
+           at < (uintptr_t)&__executable_start || at > (uintptr_t)&end, edited(0) - 1, bound(), chosen(), gone(), closed(),
            !dlopen("libunlisted.so", RTLD_NOW));
     fflush(stdout);
     return getchar() == EOF;
