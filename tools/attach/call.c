@@ -154,12 +154,13 @@ static void forget(struct attach *a)
     a->stopped->area = 0;
 }
 
-/* Reports what the process has lost. */
 static int lost(struct attach *a)
 {
-    attach_release(a->thread, 0);
+    pid_t thread = a->thread;
+
+    attach_release(thread, 0);
     forget(a);
-    return attach_fail(a, "process %d ended meanwhile", a->pid);
+    return attach_fail(a, "process %d: thread %d has ended, or does not stop", a->pid, thread);
 }
 
 int attach_system_call(struct attach *a, long number, const uint64_t arguments[6], uint64_t *result)

@@ -117,6 +117,7 @@ def killed():
 
 def refused():
     p = start(WAITS, "poll")
+    time.sleep(0.1)  # it waits: its thread could be used
     os.kill(p.pid, signal.SIGSTOP)
     os.waitid(os.P_PID, p.pid, os.WSTOPPED | os.WNOWAIT)
     code, out, _ = run(GETPID, p.pid, 1)
