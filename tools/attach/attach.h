@@ -128,6 +128,8 @@ int attach_rest(struct attach *, enum attach_place, unsigned milliseconds);
  * delivered. */
 int attach_resume(struct attach *, int request, unsigned milliseconds);
 int attach_interrupt(struct attach *); /* and waits: 0, or -1 */
+/* Lets the stopped thread go where it stands, and then the child that it made.  Returns -1. */
+int attach_leave(struct attach *, int signal);
 uint64_t attach_clock(void);
 void attach_hurry(int hurries); /* 0: no more */
 void attach_pause(unsigned tries); /* between looks: the process needs the processor, too */

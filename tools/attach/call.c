@@ -70,7 +70,6 @@ struct words { /* the code's report, the result first; and its time-out */
 /* Their offsets in our memory; then the space for arguments, then the stack. */
 enum { CODE = 0, WORDS = PAGE, FRAME = PAGE + 64, ROOM = 8 * PAGE, SIZE = ROOM + ATTACH_ROOM + STACK };
 
-#define WAITED_AT 0x30 /* in the code: after the call in which it waits for the tool */
 static const uint8_t code[] = {
     0xff, 0xd3,                                           /* 00  call *%rbx          */
     0x49, 0x89, 0x04, 0x24,                               /* 02  mov %rax,(%r12)     */
@@ -147,14 +146,21 @@ static int lead(struct attach *a, struct user_regs_struct *r)
     return 0;
 }
 
-/* Reports what the process has lost. */
-static int lost(struct attach *a)
+/* Forgets the thread, and our memory, which it may be using. */
+static void forget(struct attach *a)
 {
-    attach_release(a->thread, 0);
     attach_hurry(0);
     a->thread = 0;
     a->stopped->area = 0;
-    return attach_fail(a, "process %d ended meanwhile", a->pid);
+}
+
+static int lost(struct attach *a)
+{
+    pid_t thread = a->thread;
+
+    attach_release(thread, 0);
+    forget(a);
+    return attach_fail(a, "process %d: thread %d has ended, or does not stop", a->pid, thread);
 }
 
 int attach_system_call(struct attach *a, long number, const uint64_t arguments[6], uint64_t *result)
@@ -285,16 +291,13 @@ int attach_call(struct attach *a, uint64_t function, const uint64_t *arguments, 
     if (ptrace(PTRACE_CONT, a->thread, NULL, NULL))
         return lost(a);
     if (wait_done(a, &words)) {
-        a->thread = 0;
-        a->stopped->area = 0; /* it is in use */
+        forget(a);
         return -1;
     }
     if (attach_interrupt(a) || ptrace(PTRACE_GETREGS, a->thread, NULL, &r))
         return lost(a);
-    if (r.rip < area || r.rip > area + WAITED_AT) { /* it has left our code */
-        ptrace(PTRACE_DETACH, a->thread, NULL, NULL);
-        a->thread = 0;
-        a->stopped->area = 0;
+    if (r.rip - area >= PAGE) { /* it has returned through the frame, and is done with our memory */
+        attach_leave(a, 0);
         return attach_fail(a, "process %d: this machine is too busy for a request", a->pid);
     }
     *result = words.result;

@@ -113,9 +113,9 @@ struct attach_candidate *attach_candidates(struct attach *a, size_t *n)
 
         next.thread = (pid_t)strtol(entry->d_name, NULL, 10);
         state = next.thread > 0 ? state_and_time(a, next.thread, &next.time) : 'X';
-        if (state == 'T' && !a->stopped->area) /* else a begun request is finished */
+        if (state == 'T' && !a->stopped->area)
             attach_fail(a, "process %d is stopped", a->pid);
-        if (state != 'R' && state != 'S' && state != 'T')
+        if (state != 'R' && state != 'S' && (state != 'T' || !a->stopped->area)) /* a begun request is finished */
             continue;
         list = must_grow(list, *n + 1, sizeof *list);
         list[(*n)++] = next;

@@ -16,6 +16,7 @@
 #define OBJECTS_MAX 100000 /* more mean a damaged list */
 #define CHANGES_MS 3000    /* for which a list is waited for that the host loader is changing, as when a program starts */
 #define PHDR_MAX 128       /* linkers write some dozen */
+#define NOTES_MAX (1u << 20) /* the plugin writes 52 bytes a source file */
 
 char *attach_string(const struct attach *a, uint64_t address)
 {
@@ -86,27 +87,39 @@ static int read_program(const struct attach *a, uint64_t start, struct attach_ob
     return n ? 0 : -1;
 }
 
-int attach_has_note(const struct attach *a, const struct attach_object *object, const char *name, uint32_t type)
+/* Whether the segment of notes, whose padding is 4 bytes, has one of this name and type. */
+static int has_note(const uint8_t *notes, size_t size, const char *name, uint32_t type)
 {
-    size_t length = strlen(name) + 1, step;
-    Elf64_Phdr phdr[PHDR_MAX];
-    uint8_t notes[4096];
-    uint64_t bias;
+    size_t length = strlen(name) + 1;
     Elf64_Nhdr note;
 
-    for (unsigned n = read_headers(a, object->start, phdr, &bias); n-- > 0;) {
-        size_t size = phdr[n].p_memsz < sizeof notes ? phdr[n].p_memsz : sizeof notes;
-
-        if (phdr[n].p_type != PT_NOTE || phdr[n].p_align == 8 || attach_read(a, bias + phdr[n].p_vaddr, notes, size))
-            continue;
-        for (size_t at = 0; at + sizeof note + length <= size; at += step) {
-            memcpy(&note, notes + at, sizeof note);
-            if (note.n_type == type && note.n_namesz == length && !memcmp(notes + at + sizeof note, name, length))
-                return 1;
-            step = sizeof note + ((note.n_namesz + UINT64_C(3)) & ~UINT64_C(3)) + ((note.n_descsz + UINT64_C(3)) & ~UINT64_C(3));
-        }
+    for (size_t at = 0; at + sizeof note + length <= size;) {
+        memcpy(&note, notes + at, sizeof note);
+        at += sizeof note;
+        if (note.n_type == type && note.n_namesz == length && !memcmp(notes + at, name, length))
+            return 1;
+        at += ((note.n_namesz + UINT64_C(3)) & ~UINT64_C(3)) + ((note.n_descsz + UINT64_C(3)) & ~UINT64_C(3));
     }
     return 0;
+}
+
+int attach_has_note(const struct attach *a, const struct attach_object *object, const char *name, uint32_t type)
+{
+    Elf64_Phdr phdr[PHDR_MAX];
+    uint64_t bias;
+    int has = 0;
+
+    for (unsigned n = read_headers(a, object->start, phdr, &bias); n-- > 0 && !has;) {
+        size_t size = phdr[n].p_memsz < NOTES_MAX ? phdr[n].p_memsz : NOTES_MAX;
+        uint8_t *notes;
+
+        if (phdr[n].p_type != PT_NOTE || phdr[n].p_align == 8)
+            continue;
+        notes = must_alloc(size, 1);
+        has = !attach_read(a, bias + phdr[n].p_vaddr, notes, size) && has_note(notes, size, name, type);
+        free(notes);
+    }
+    return has;
 }
 
 /* The executable is the file with a DT_DEBUG (the kernel may have executed a loader that runs it);

@@ -149,11 +149,9 @@ int attach_resume(struct attach *a, int request, unsigned milliseconds)
 
 static int interrupt(struct attach *a, uint64_t *ran)
 {
-    uint64_t until = attach_clock() + UINT64_C(1000000000);
-
     if (ptrace(PTRACE_INTERRUPT, a->thread, NULL, NULL))
         return -1;
-    return wait_for_stop(a, PTRACE_CONT, until, ran) == -1 ? -1 : 0;
+    return wait_for_stop(a, PTRACE_CONT, attach_clock() + UINT64_C(1000000000), ran) == -1 ? -1 : 0;
 }
 
 int attach_interrupt(struct attach *a)
@@ -270,8 +268,7 @@ static int seize(struct attach *a, pid_t thread)
     return 0;
 }
 
-/* Lets the stopped thread go, and then the child that it made. */
-static int leave(struct attach *a, int signal)
+int attach_leave(struct attach *a, int signal)
 {
     mend(a->thread);
     a->stray = attach_release(a->thread, signal) ? a->thread : 0;
@@ -287,7 +284,7 @@ static int stop_thread(struct attach *a, enum attach_place place)
 {
     a->stopped->since = attach_clock();
     if (interrupt(a, &a->stopped->since) || (look(a, place, 1) && follow(a, place)))
-        return leave(a, 0);
+        return attach_leave(a, 0);
     ptrace(PTRACE_SETOPTIONS, a->thread, NULL, PTRACE_O_TRACESYSGOOD); /* what we call may make children */
     return 0;
 }
@@ -316,7 +313,7 @@ static int expect_none(struct attach *a, int waits, int keeps)
         interrupt(a, NULL);
     else
         has_forked(a, status);
-    return leave(a, status == -1 ? 0 : attach_signal(status));
+    return attach_leave(a, status == -1 ? 0 : attach_signal(status));
 }
 
 static int try_thread(struct attach *a, enum attach_place place, pid_t thread, int running, int is_only)
@@ -324,7 +321,7 @@ static int try_thread(struct attach *a, enum attach_place place, pid_t thread, i
     int waits = attach_waits(a, thread, &a->stopped->before), is_parent = attach_has_children(a, thread);
 
     if ((!waits && !running) || (!is_only && is_parent && (!waits || !running || waits_for_child(a))) ||
-        attach_is_filtered(a, thread) || seize(a, thread))
+        thread == a->stray || attach_is_filtered(a, thread) || seize(a, thread))
         return -1;
     if ((!is_only && expect_none(a, waits, is_parent)) || stop_thread(a, place))
         return -1;

@@ -52,14 +52,14 @@ int reach_open(struct reach *r, pid_t pid)
 }
 
 /* Opens the library as if the program had called dlopen where the thread waits.  The thread's errno
- * is restored. */
+ * is restored, and it goes on. */
 static int bring_library(struct reach *r)
 {
     struct attach *a = r->attach;
     const struct attach_object *object;
     uint64_t handle;
 
-    if (attach_open_library(a, path_library(), RTLD_NOW | RTLD_GLOBAL, &handle))
+    if (attach_open_library(a, path_library(), RTLD_NOW | RTLD_GLOBAL, &handle) || attach_give_back(a))
         return -1;
     for (size_t i = 0; i < a->n_objects; i++)
         free(a->objects[i].name);
@@ -73,7 +73,7 @@ static int bring_library(struct reach *r)
 
 int reach_begin(struct reach *r)
 {
-    return !r->function && (attach_begin(r->attach, REST_MS) || bring_library(r) || attach_give_back(r->attach)) ? -1 : 0;
+    return !r->function && (attach_begin(r->attach, REST_MS) || bring_library(r)) ? -1 : 0;
 }
 
 char *reach_ask(struct reach *r, const char *request)

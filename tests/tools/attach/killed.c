@@ -2,6 +2,7 @@
  *
  * Preloaded: the process is killed at its KILLED_AT-th call of those with which it changes another one.  With NO_WCHAN it
  * cannot learn in which function of the kernel a thread waits.  With LATE it looks at a thread a second before it traces it.
+ * With SLOW it stops a thread two seconds after that has returned from a call.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -30,6 +31,7 @@ static void count(void)
 long ptrace(int request, ...)
 {
     static long (*real)(int, ...);
+    static int last;
     va_list args;
     pid_t pid;
     void *address, *data;
@@ -44,6 +46,9 @@ long ptrace(int request, ...)
     count();
     if (request == PTRACE_SEIZE && getenv("LATE"))
         sleep(1);
+    if (request == PTRACE_INTERRUPT && last == PTRACE_CONT && getenv("SLOW"))
+        sleep(2);
+    last = request;
     return real(request, pid, address, data);
 }
 

@@ -141,8 +141,11 @@ def upgraded(folder):
 
 
 def static(folder):
+    many = folder / "many.s"  # notes, as of many source files, before that of the library
+    many.write_text('.section .note.multiverse,"a",@note\n.balign 4\n.rept 400\n.long 4, 28, 1\n.asciz "any"\n.zero 28\n.endr\n'
+                    '.section .note.GNU-stack,"",@progbits\n')
     for name, kind in ("static", "-static"), ("static-pie", "-static-pie"):  # as a program that calls multiverse_init()
-        program = Program(build(folder, name, kind, "-fPIE", "-Wl,-u,multiverse_init", Path(LIBRARY).parent / "libmultiverse.a"))
+        program = Program(build(folder, name, kind, "-fPIE", "-Wl,-u,multiverse_init", many, Path(LIBRARY).parent / "libmultiverse.a"))
         walk(program)
         program.end()
 
