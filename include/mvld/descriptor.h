@@ -50,7 +50,8 @@
 #include <stdint.h>
 
 #define MULTIVERSE_NOTE_NAME "Multiverse" /* n_namesz is 11, with the NUL */
-#define MULTIVERSE_NOTE_TABLES 1u         /* n_type */
+#define MULTIVERSE_NOTE_TABLES 1u         /* n_type: struct multiverse_note */
+#define MULTIVERSE_NOTE_LIBRARY 2u        /* the object contains libmultiverse */
 #define MULTIVERSE_VERSION 1u
 
 /* Descriptor of the note.  A range is empty if both ends are the same address.  Offsets are

@@ -43,7 +43,10 @@ static inline int elf_prot(const Elf64_Phdr *ph)
 
 /* ---- notes.c ------------------------------------------------------------- */
 
-/* The descriptor of such a note, and its size; or NULL.  In the first `size` bytes of a file, where linkers put notes.
+/* The descriptor of such a note, and its size; or NULL.  In the content of a PT_NOTE with this p_align. */
+const uint8_t *elf_note_in(const void *notes, size_t size, uint64_t alignment, const char *name, uint32_t type,
+                           size_t *desc_size);
+/* The same in the first `size` bytes of a file, where linkers put notes.
  * Nothing in them is trusted. */
 const uint8_t *elf_head_note(const void *head, size_t size, const char *name, uint32_t type, size_t *desc_size);
 /* The build-id of an object that is mapped with this bias, or NULL; the page with its program headers is mapped, and

@@ -121,7 +121,7 @@ struct descriptor {
     size_t size;
 };
 
-static int note_build_id(void *cookie, const void *desc, size_t size)
+static int keep_descriptor(void *cookie, const void *desc, size_t size)
 {
     *(struct descriptor *)cookie = (struct descriptor){desc, size};
     return 1;
@@ -131,30 +131,40 @@ const uint8_t *elf_build_id(const struct elf_view *view, size_t *size)
 {
     struct descriptor found = {NULL, 0};
 
-    elf_note_each(view, "GNU", NT_GNU_BUILD_ID, note_build_id, &found);
+    elf_note_each(view, "GNU", NT_GNU_BUILD_ID, keep_descriptor, &found);
     *size = found.size;
     return found.bytes;
 }
 
 /* ---- without a view --------------------------------------------------------- */
 
-const uint8_t *elf_head_note(const void *head, size_t size, const char *name, uint32_t type, size_t *desc_size)
+const uint8_t *elf_note_in(const void *notes, size_t size, uint64_t alignment, const char *name, uint32_t type,
+                           size_t *desc_size)
 {
     struct descriptor found = {NULL, 0};
-    struct visitor visitor = {name, rimf_strlen(name) + 1, type, note_build_id, &found};
-    size_t n;
-    const Elf64_Phdr *ph = elf_headers(head, size, &n);
+    struct visitor visitor = {name, rimf_strlen(name) + 1, type, keep_descriptor, &found};
     int truncated = 0;
 
-    for (size_t i = 0; i < n && !found.bytes; i++) {
+    walk_segment(&visitor, (uintptr_t)notes, size, alignment, &truncated);
+    *desc_size = found.size;
+    return found.bytes;
+}
+
+const uint8_t *elf_head_note(const void *head, size_t size, const char *name, uint32_t type, size_t *desc_size)
+{
+    size_t n;
+    const Elf64_Phdr *ph = elf_headers(head, size, &n);
+    const uint8_t *found = NULL;
+
+    *desc_size = 0;
+    for (size_t i = 0; i < n && !found; i++) {
         size_t room = ph[i].p_offset < size ? size - ph[i].p_offset : 0;
 
         if (ph[i].p_type == PT_NOTE && ph[i].p_offset % 4 == 0)
-            walk_segment(&visitor, (uintptr_t)head + ph[i].p_offset, ph[i].p_filesz < room ? ph[i].p_filesz : room,
-                         ph[i].p_align, &truncated);
+            found = elf_note_in((const uint8_t *)head + ph[i].p_offset, ph[i].p_filesz < room ? ph[i].p_filesz : room,
+                                ph[i].p_align, name, type, desc_size);
     }
-    *desc_size = found.size;
-    return found.bytes;
+    return found;
 }
 
 #define NOTES_MOST 65536u /* bytes of a PT_NOTE: its segment may be longer than the file */
@@ -162,18 +172,16 @@ const uint8_t *elf_head_note(const void *head, size_t size, const char *name, ui
 const uint8_t *elf_mapped_build_id(const struct rimf_sys *sys, const Elf64_Phdr *ph, size_t n, uintptr_t bias,
                                    size_t *size)
 {
-    struct descriptor found = {NULL, 0};
-    struct visitor visitor = {"GNU", sizeof "GNU", NT_GNU_BUILD_ID, note_build_id, &found};
-    int truncated = 0;
+    const uint8_t *found = NULL;
 
-    for (size_t i = 0; i < n && !found.bytes; i++) {
+    *size = 0;
+    for (size_t i = 0; i < n && !found; i++) {
         uintptr_t at = bias + ph[i].p_vaddr, first = rimf_page_down((uintptr_t)ph);
         size_t length = ph[i].p_filesz;
 
         if (ph[i].p_type == PT_NOTE && at % 4 == 0 && length <= NOTES_MOST &&
             ((at - first < RIMF_PAGE && length <= RIMF_PAGE - (at - first)) || elf_readable(sys, at, length)))
-            walk_segment(&visitor, at, length, ph[i].p_align, &truncated);
+            found = elf_note_in((const void *)at, length, ph[i].p_align, "GNU", NT_GNU_BUILD_ID, size);
     }
-    *size = found.size;
-    return found.bytes;
+    return found;
 }

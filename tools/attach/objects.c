@@ -7,6 +7,8 @@
 #include "tools/common/elf_file.h"
 #include "tools/common/tools.h"
 
+#include "rimf/elf/headers.h"
+
 #include <fcntl.h>
 #include <link.h>
 #include <stdlib.h>
@@ -87,22 +89,6 @@ static int read_program(const struct attach *a, uint64_t start, struct attach_ob
     return n ? 0 : -1;
 }
 
-/* Whether the segment of notes, whose padding is 4 bytes, has one of this name and type. */
-static int has_note(const uint8_t *notes, size_t size, const char *name, uint32_t type)
-{
-    size_t length = strlen(name) + 1;
-    Elf64_Nhdr note;
-
-    for (size_t at = 0; at + sizeof note + length <= size;) {
-        memcpy(&note, notes + at, sizeof note);
-        at += sizeof note;
-        if (note.n_type == type && note.n_namesz == length && !memcmp(notes + at, name, length))
-            return 1;
-        at += ((note.n_namesz + UINT64_C(3)) & ~UINT64_C(3)) + ((note.n_descsz + UINT64_C(3)) & ~UINT64_C(3));
-    }
-    return 0;
-}
-
 int attach_has_note(const struct attach *a, const struct attach_object *object, const char *name, uint32_t type)
 {
     Elf64_Phdr phdr[PHDR_MAX];
@@ -110,13 +96,14 @@ int attach_has_note(const struct attach *a, const struct attach_object *object, 
     int has = 0;
 
     for (unsigned n = read_headers(a, object->start, phdr, &bias); n-- > 0 && !has;) {
-        size_t size = phdr[n].p_memsz < NOTES_MAX ? phdr[n].p_memsz : NOTES_MAX;
+        size_t size = phdr[n].p_memsz < NOTES_MAX ? phdr[n].p_memsz : NOTES_MAX, desc_size;
         uint8_t *notes;
 
-        if (phdr[n].p_type != PT_NOTE || phdr[n].p_align == 8)
+        if (phdr[n].p_type != PT_NOTE)
             continue;
         notes = must_alloc(size, 1);
-        has = !attach_read(a, bias + phdr[n].p_vaddr, notes, size) && has_note(notes, size, name, type);
+        has = !attach_read(a, bias + phdr[n].p_vaddr, notes, size) &&
+              elf_note_in(notes, size, phdr[n].p_align, name, type, &desc_size);
         free(notes);
     }
     return has;

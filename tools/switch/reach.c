@@ -15,7 +15,6 @@
 #include <string.h>
 
 #define REST_MS 3000
-#define NOTE_LIBRARY 2 /* passes/multiverse/engine/interface.h */
 
 /* Whether some object has switches, and which one contains the library. */
 static int look_through(struct reach *r)
@@ -26,7 +25,7 @@ static int look_through(struct reach *r)
         const struct attach_object *object = &r->attach->objects[i];
 
         found |= attach_has_note(r->attach, object, MULTIVERSE_NOTE_NAME, MULTIVERSE_NOTE_TABLES);
-        if (!r->function && attach_has_note(r->attach, object, MULTIVERSE_NOTE_NAME, NOTE_LIBRARY))
+        if (!r->function && attach_has_note(r->attach, object, MULTIVERSE_NOTE_NAME, MULTIVERSE_NOTE_LIBRARY))
             r->function = attach_function(r->attach, object, "multiverse_request");
     }
     return found;

@@ -136,7 +136,7 @@ struct mv_engine *mv_attach(struct mv_engine *engine, const struct mvld_object *
     for (a.look_only = 1; a.look_only >= 0 && !a.other; a.look_only--)
         for (size_t i = 0; i < n; i++) {
             a.object = objects[i];
-            engine->api->note_each(objects[i], MULTIVERSE_NOTE_NAME, MV_NOTE_LIBRARY, attach, &a);
+            engine->api->note_each(objects[i], MULTIVERSE_NOTE_NAME, MULTIVERSE_NOTE_LIBRARY, attach, &a);
         }
     return a.other;
 }

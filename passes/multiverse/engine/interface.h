@@ -22,7 +22,6 @@
 
 #include "multiverse.h"
 
-#define MV_NOTE_LIBRARY 2u /* n_type; the name is MULTIVERSE_NOTE_NAME */
 /* Another one also with another struct mvld_api, by which the library calls mvld; in assembly as text. */
 #define MV_LINK_ABI 6
 #define MV_TEXT_OF(number) #number
@@ -32,7 +31,7 @@ struct mv_engine;
 struct mv_switch;
 struct mvld_object;
 
-/* Descriptor of the note: the link's address, relative to `link`.  A word follows that nobody reads. */
+/* Descriptor of MULTIVERSE_NOTE_LIBRARY: the link's address, relative to `link`.  A word follows that nobody reads. */
 struct mv_library_note {
     uint32_t abi;
     int32_t link;
