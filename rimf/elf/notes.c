@@ -158,11 +158,13 @@ const uint8_t *elf_head_note(const void *head, size_t size, const char *name, ui
 
     *desc_size = 0;
     for (size_t i = 0; i < n && !found; i++) {
-        size_t room = ph[i].p_offset < size ? size - ph[i].p_offset : 0;
+        size_t room;
 
-        if (ph[i].p_type == PT_NOTE && ph[i].p_offset % 4 == 0)
-            found = elf_note_in((const uint8_t *)head + ph[i].p_offset, ph[i].p_filesz < room ? ph[i].p_filesz : room,
-                                ph[i].p_align, name, type, desc_size);
+        if (ph[i].p_type != PT_NOTE || ph[i].p_offset >= size || ph[i].p_offset % 4 != 0)
+            continue;
+        room = size - ph[i].p_offset;
+        found = elf_note_in((const uint8_t *)head + ph[i].p_offset, ph[i].p_filesz < room ? ph[i].p_filesz : room,
+                            ph[i].p_align, name, type, desc_size);
     }
     return found;
 }

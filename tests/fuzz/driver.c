@@ -4,6 +4,8 @@
  *
  *     fuzz_X [-seconds=N] [-seed=N] [-runs=N] [seed file or folder ...]
  *
+ * Without -seed, or with -seed=0, the random numbers are others each time.
+ *
  * A target defines LLVMFuzzerTestOneInput(), as for libFuzzer, and any of its
  * faults is the test's failure: a signal, a sanitizer's report, abort(), or one
  * input that takes longer than ten seconds.  The driver first runs every seed as
@@ -223,7 +225,6 @@ int main(int argc, char **argv)
     double seconds = 5, start = now();
     uint64_t most = UINT64_MAX;
 
-    state = (uint64_t)time(NULL) * 1000003 + (uint64_t)getpid();
     current = malloc(INPUT_MAX);
     if (LLVMFuzzerInitialize)
         LLVMFuzzerInitialize(&argc, &argv);
@@ -235,7 +236,8 @@ int main(int argc, char **argv)
     }
     if (!n_seeds)
         add_seed((const uint8_t *)"", 0);
-    state |= !state;
+    if (!state)
+        state = (uint64_t)time(NULL) * 1000003 + (uint64_t)getpid();
     first_state = state;
     printf("fuzz: -seed=%lu, %zu seeds\n", (unsigned long)first_state, n_seeds);
     fflush(stdout);
