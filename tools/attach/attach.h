@@ -32,7 +32,8 @@
 /* An object of the process, as its host loader lists them. */
 struct attach_object {
     char *name;  /* its name there; for the executable from /proc */
-    uint64_t start, bias, dynamic; /* start: where its ELF header is */
+    uint64_t start, bias, dynamic; /* start: where its ELF header is, unless it was linked to begin elsewhere than
+                                    * at 0 */
 };
 
 struct attach {
