@@ -223,6 +223,7 @@ void attach_close(struct attach *a)
 {
     attach_let_go(a);
     attach_end(a);
+    attach_calm_for_good(a);
     for (size_t i = 0; i < a->n_objects; i++)
         free(a->objects[i].name);
     free(a->objects);

@@ -52,6 +52,15 @@ def call(pid, rounds):
     return code, out, err
 
 
+def priority(pid):
+    return int(Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[15])
+
+
+def may_hurry():
+    """In a process of its own."""
+    return subprocess.run(["chrt", "-f", "1", "true"], capture_output=True).returncode == 0
+
+
 def calls():
     for way in ("poll", "epoll", "sleep", "read", "semaphore", "signals"):
         p = start(WAITS, way)
@@ -59,6 +68,12 @@ def calls():
         equal((code, out.split()[:1]), (0, [str(p.pid)]), f"{way}: a hundred calls: {out}{err}")
         equal(areas(p.pid), [], f"{way}: memory of ours is left")
         finish_program(p, f"{way}: behind the calls")
+    p = start(HARD, "long")
+    for _ in range(3):  # a thread that waits for a processor while it is stopped is stopped for longer
+        code, out, err = run(GETPID, p.pid, 3, "priority")
+        equal((code, out.split()[:1]), (0, [str(2**64 - 2) if may_hurry() else "20"]), f"its priority while it is stopped: {out}{err}")
+        equal(priority(p.pid), 20, "its priority afterwards")
+    finish_program(p, "behind another priority")
     # Again and again in one call with a time-out, which the kernel restarts by another number each time.
     p = start(HARD, "long")
     sleeps = subprocess.Popen(["sleep", "60"])
@@ -95,6 +110,7 @@ def killed():
             if tool.returncode == 0:
                 break
             equal(tool.returncode, -signal.SIGKILL, f"{way}: the tool, killed at call {n}: {tool.stdout}")
+            equal(priority(p.pid), 20, f"{way}: the priority that a killed tool leaves")
             died += 1
             if n > 500:
                 break
@@ -306,6 +322,11 @@ def worlds():
         code, out, err = call(p.pid, 30)
         equal((code, out.split()[:1]), (0, [str(p.pid)]), f"its file is gone: {out}{err}")
         finish_program(p, "its file is gone")
+        # A child that ends while its parent is stopped interrupts another thread.
+        p = start(HARD, "clones")
+        code, out, err = run(GETPID, p.pid, 3)
+        check(code == 0 or "no thread of it waited" in out, f"clones: {out}{err}")
+        finish_program(p, "clones")
         for way in ("forks", "dlopens"):
             p = start(HARD, way)
             code, out, err = call(p.pid, 100)
