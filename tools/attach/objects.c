@@ -230,20 +230,44 @@ static int is_mapped(const struct attach *a, const struct attach_object *object,
     return 1;
 }
 
+static int open_elf(const struct attach *a, const struct attach_object *object, struct elf_file *file, const char *path)
+{
+    if (elf_file_open(file, path))
+        return -1;
+    return is_mapped(a, object, file) ? 0 : elf_fail(file, "it is another build than the one that runs");
+}
+
 int attach_elf(const struct attach *a, const struct attach_object *object, struct elf_file *file)
 {
     char path[4200];
 
     attach_path(a, object, path, sizeof path);
-    if (elf_file_open(file, path))
+    return open_elf(a, object, file, path);
+}
+
+/* The mapped file, when another one has its name by now, or none.  Only root may open it. */
+static int open_replaced(const struct attach *a, const struct attach_object *object, struct elf_file *file)
+{
+    char path[80], *text = NULL;
+    uint64_t start, end;
+    int err = attach_mapping(a, object->dynamic, &text, &start, &end);
+
+    free(text);
+    if (err)
         return -1;
-    return is_mapped(a, object, file) ? 0 : elf_fail(file, "it is another build than the one that runs");
+    snprintf(path, sizeof path, "/proc/%d/map_files/%lx-%lx", a->pid, start, end);
+    err = open_elf(a, object, file, path);
+    if (err)
+        elf_file_close(file);
+    return err;
 }
 
 /* Mostly libc's: reading it takes longer than querying it, and threads may be stopped meanwhile.
  * NULL: see attach_elf(). */
 static const struct elf_file *last_elf(struct attach *a, const struct attach_object *object)
 {
+    struct elf_file replaced = {0};
+
     if (a->elf && a->elf_of == object->dynamic)
         return a->elf;
     if (a->elf)
@@ -253,6 +277,11 @@ static const struct elf_file *last_elf(struct attach *a, const struct attach_obj
     a->elf_of = object->dynamic;
     if (!attach_elf(a, object, a->elf))
         return a->elf;
+    if (!open_replaced(a, object, &replaced)) {
+        elf_file_close(a->elf);
+        *a->elf = replaced;
+        return a->elf;
+    }
     attach_fail(a, "process %d: %s: %s", a->pid, object->name, a->elf->error);
     elf_file_close(a->elf);
     free(a->elf);

@@ -151,6 +151,18 @@ def refused():
         code, out, _ = run("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", GETPID, p.pid, 1)
         check(code == 1 and "another user's" in out, f"another user's process: {out}")
         finish_program(p, "behind another user's try")
+    with scratch() as folder:
+        name = f"{folder}/narrow"
+        Path(f"{name}.s").write_text(".globl _start\n_start: mov $4, %eax\nmov $1, %ebx\nmov $ready, %ecx\nmov $6, %edx\nint $0x80\n"
+                                     "mov $29, %eax\nint $0x80\n.data\nready: .ascii \"ready\\n\"\n")  # write(2), pause(2)
+        commands = ["as", "--32", "-o", f"{name}.o", f"{name}.s"], ["ld", "-m", "elf_i386", "-o", name, f"{name}.o"]
+        if any(subprocess.run(c).returncode for c in commands):
+            print("32-bit programs cannot be made here")
+        else:
+            p = start(name)
+            code, out, _ = run(GETPID, p.pid, 1)
+            check(code == 1 and "no 64-bit process" in out, f"a 32-bit process: {out}")
+            p.kill()
     code, out, _ = run(GETPID, 2 if os.geteuid() == 0 else 1, 1)
     check(code == 1, f"a process without memory, or not ours: {out}")
 
@@ -322,6 +334,17 @@ def worlds():
         code, out, err = call(p.pid, 30)
         equal((code, out.split()[:1]), (0, [str(p.pid)]), f"its file is gone: {out}{err}")
         finish_program(p, "its file is gone")
+        for how in "is gone", "is another one":  # as behind an upgrade of the system
+            libc = folder / "libc.so.6"
+            shutil.copy(next(file for file in files if "libc.so" in file), libc)
+            p = start(WAITS, "poll", env=dict(os.environ, LD_LIBRARY_PATH=str(folder)))
+            libc.unlink()
+            if how == "is another one":
+                shutil.copy(WAITS, libc)
+            code, out, err = call(p.pid, 3)
+            wanted = (0, str(p.pid)) if os.geteuid() == 0 else (1, "process")
+            equal((code, *out.split()[:1]), wanted, f"its libc {how}: {out}{err}")
+            finish_program(p, f"its libc {how}")
         # A child that ends while its parent is stopped interrupts another thread.
         p = start(HARD, "clones")
         code, out, err = run(GETPID, p.pid, 3)
