@@ -84,7 +84,7 @@ class Load:
     def __init__(self, place):
         self.place, self.going, self.served, self.wrong = place, True, [0] * CLIENTS, []
         Client(place).ask("FLUSHALL")
-        self.threads = [threading.Thread(target=self.work, args=(i,)) for i in range(CLIENTS)]
+        self.threads = [threading.Thread(target=self.work, args=(i,), daemon=True) for i in range(CLIENTS)]
         for thread in self.threads:
             thread.start()
 
