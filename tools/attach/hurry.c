@@ -40,7 +40,11 @@ static int set_priority(pid_t thread, int priority)
 static void *wait_for_lock(void *loan)
 {
     struct attach_loan *l = loan;
+    sigset_t end;
 
+    sigemptyset(&end);
+    sigaddset(&end, SIGUSR1);
+    pthread_sigmask(SIG_UNBLOCK, &end, NULL); /* whoever started the tool may have blocked it */
     __atomic_store_n(&l->number, (pid_t)syscall(SYS_gettid), __ATOMIC_RELEASE);
     syscall(SYS_futex, &l->word, FUTEX_LOCK_PI, 0, NULL, NULL, 0);
     while (sem_wait(&l->end))
@@ -61,7 +65,8 @@ static void end_loan(struct attach *a)
     if (!l)
         return;
     __atomic_store_n(&l->word, 0, __ATOMIC_SEQ_CST);
-    set_priority(l->number, LENT); /* nor shall the tool wait for it */
+    if (l->number)
+        set_priority(l->number, LENT); /* nor shall the tool wait for it */
     sem_post(&l->end);
     pthread_kill(l->helper, SIGUSR1);
     pthread_join(l->helper, NULL);

@@ -73,6 +73,9 @@ def calls():
         code, out, err = run(GETPID, p.pid, 3, "priority")
         equal((code, out.split()[:1]), (0, [str(2**64 - 2) if may_hurry() else "20"]), f"its priority while it is stopped: {out}{err}")
         equal(priority(p.pid), 20, "its priority afterwards")
+    blocked = subprocess.run([GETPID, str(p.pid), "3"], stdout=subprocess.PIPE, text=True, timeout=60,
+                             preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals()))
+    equal(blocked.stdout.split()[:1], [str(p.pid)], "with all signals blocked")
     finish_program(p, "behind another priority")
     # Again and again in one call with a time-out, which the kernel restarts by another number each time.
     p = start(HARD, "long")
