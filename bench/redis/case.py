@@ -6,7 +6,7 @@ off, and the function that asks is a variation point; `mvld switch -p PID` turns
 while eight clients write and read and compare each answer.  Behind each change a subscriber must be told of the
 next write, or must not.
 """
-import json
+import os
 import random
 import re
 import socket
@@ -84,7 +84,7 @@ class Load:
     def __init__(self, place):
         self.place, self.going, self.served, self.wrong = place, True, [0] * CLIENTS, []
         Client(place).ask("FLUSHALL")
-        self.threads = [threading.Thread(target=self.work, args=(i,)) for i in range(CLIENTS)]
+        self.threads = [threading.Thread(target=self.work, args=(i,), daemon=True) for i in range(CLIENTS)]
         for thread in self.threads:
             thread.start()
 
@@ -131,13 +131,13 @@ class Server:
         support.check(first[0] == b"message" and self.subscriber.answer()[0] == b"pong", f"told: {first}")
         return True
 
-    def switch(self, value):
-        """(microseconds that a thread was stopped, milliseconds of the tool from start to end)."""
+    def switch(self, value, environment):
+        """Milliseconds of the tool from start to end."""
         begin = time.monotonic()
-        done = subprocess.run([str(MVLD), "switch", "--json", "-p", str(self.process.pid),
-                               f"keyspace_events={value}"], capture_output=True, text=True, timeout=60)
+        done = subprocess.run([str(MVLD), "switch", "-p", str(self.process.pid), f"keyspace_events={value}"],
+                              capture_output=True, text=True, timeout=60, env=environment)
         support.check(done.returncode == 0, f"mvld switch: {done.stderr}")
-        return json.loads(done.stdout)[0]["pause"] / 1000, 1000 * (time.monotonic() - begin)
+        return 1000 * (time.monotonic() - begin)
 
     def end(self):
         self.process.kill()
@@ -150,42 +150,61 @@ def rate(place, seconds):
     return load.stop() / seconds, load.wrong
 
 
-def longest_gap(seconds):
-    """Microseconds between two reads of the clock, while nothing else runs: what the machine itself takes away."""
-    end, last, longest = time.monotonic() + seconds, time.monotonic(), 0
-    while last < end:
-        now = time.monotonic()
-        longest, last = max(longest, now - last), now
-    return 1e6 * longest
+def control(*arguments):
+    done = subprocess.run([sys.executable, str(HERE / "control.py"), *map(str, arguments)], capture_output=True, text=True,
+                          timeout=600)
+    support.check(done.returncode == 0, f"control: {done.stderr}")
+    return sorted(float(word) for word in done.stdout.split())
+
+
+def share(figures, hundredths):
+    return sorted(figures)[len(figures) * hundredths // 100]
+
+
+def above(figures, limit=1000):
+    return f"{sum(figure > limit for figure in figures)} of {len(figures)}"
 
 
 def run(folder, changes=CHANGES):
     """The rows for the summary: (what, result, ok)."""
     folder.mkdir(parents=True, exist_ok=True)
-    server = Server(build(folder), folder)
-    gap = longest_gap(20)
+    server, times = Server(build(folder), folder), folder / "stops.txt"
+    sources.do([support.CC, "-O2", "-D_GNU_SOURCE", "-fPIC", "-shared", "-o", folder / "stops.so", HERE / "stops.c"], folder, 60)
+    times.unlink(missing_ok=True)
+    environment = dict(os.environ, LD_PRELOAD=str(folder / "stops.so"), STOPS=str(times))
+    quiet = control("gap", 20)[-1]
     alone, wrong = rate(server.place, 5)
-    load, late = Load(server.place), 0
+    load, late, walls = Load(server.place), 0, []
+    loud = control("gap", 20)[-1]
     progress(f"changing a switch {changes} times under {CLIENTS} clients")
-    begin = time.monotonic()
-    pauses, walls = [], []
+    served, begin = sum(load.served), time.monotonic()
     for i in range(changes):
-        pause, wall = server.switch((i + 1) % 2)
+        walls.append(server.switch((i + 1) % 2, environment))
         late += server.tells() != bool((i + 1) % 2)
-        pauses.append(pause)
-        walls.append(wall)
     seconds = time.monotonic() - begin
-    served = load.stop()
+    served = sum(load.served) - served
+    only = control("stop", server.process.pid, changes)
+    total = load.stop()
     wrong += load.wrong
     server.end()
-    pauses.sort()
-    walls.sort()
-    return [("wrong answers", f"{len(wrong)} of {served}", not wrong),
+    stops = [[int(word) / 1000 for word in line.split()] for line in times.read_text().splitlines()]
+    lengths, threads = [stop[0] for stop in stops], [stop[3] for stop in stops]
+    return [("wrong answers", f"{len(wrong)} of {total}", not wrong),
             ("changes that the next write did not see", f"{late} of {changes}", not late),
-            ("stopped thread, median", f"{pauses[changes // 2]:.0f} | µs", None),
-            ("stopped thread, of a hundred the longest", f"{pauses[changes * 99 // 100]:.0f} | µs", None),
-            ("stopped thread, longest", f"{pauses[-1]:.0f} | µs", None),
-            ("longest gap between two reads of the clock, 20 s without load", f"{gap:.0f} | µs", None),
-            ("mvld switch, start to end, median", f"{walls[changes // 2]:.1f} | ms", None),
+            ("stopped thread, median", f"{share(lengths, 50):.0f} | µs", None),
+            ("stopped thread, of a hundred the longest", f"{share(lengths, 99):.0f} | µs", None),
+            ("stopped thread, longest", f"{max(lengths):.0f} | µs", None),
+            ("stops above 1 ms", above(lengths), None),
+            ("of these, without the time for which tool and thread waited for a processor",
+             above([stop[0] - stop[2] - stop[4] for stop in stops if stop[0] > 1000]), None),
+            ("CPU time of the thread in a stop, median", f"{share(threads, 50):.0f} | µs", None),
+            ("CPU time of the thread in a stop, longest", f"{max(threads):.0f} | µs", None),
+            ("a tracer that only stops and lets go, median", f"{share(only, 50):.0f} | µs", None),
+            ("a tracer that only stops and lets go, of a hundred the longest", f"{share(only, 99):.0f} | µs", None),
+            ("a tracer that only stops and lets go, longest", f"{only[-1]:.0f} | µs", None),
+            ("a tracer that only stops and lets go, stops above 1 ms", above(only), None),
+            ("no tracer: longest gap between two reads of the clock, 20 s without load", f"{quiet:.0f} | µs", None),
+            ("no tracer: longest gap between two reads of the clock, 20 s with it", f"{loud:.0f} | µs", None),
+            ("mvld switch, start to end, median", f"{share(walls, 50):.1f} | ms", None),
             ("requests, nobody changes anything", f"{alone:.0f} | 1/s", None),
             (f"requests, {changes / seconds:.0f} changes a second", f"{served / seconds:.0f} | 1/s", None)]

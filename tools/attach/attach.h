@@ -32,7 +32,8 @@
 /* An object of the process, as its host loader lists them. */
 struct attach_object {
     char *name;  /* its name there; for the executable from /proc */
-    uint64_t start, bias, dynamic; /* start: where its ELF header is */
+    uint64_t start, bias, dynamic; /* start: where its ELF header is, unless it was linked to begin elsewhere than
+                                    * at 0 */
 };
 
 struct attach {
@@ -45,6 +46,8 @@ struct attach {
     size_t n_objects;
     uint64_t syscall_ret, restorer; /* two addresses in libc's code: see call.c */
     struct attach_stopped *stopped;
+    struct attach_loan *loan; /* see hurry.c */
+    int hurries;
     uint64_t pause; /* nanoseconds of the longest stop of a thread */
     unsigned long child; /* that the thread made when it was to be stopped, or 0 */
     struct attach_thread *others; /* further stopped threads */
@@ -131,7 +134,6 @@ int attach_interrupt(struct attach *); /* and waits: 0, or -1 */
 /* Lets the stopped thread go where it stands, and then the child that it made.  Returns -1. */
 int attach_leave(struct attach *, int signal);
 uint64_t attach_clock(void);
-void attach_hurry(int hurries); /* 0: no more */
 void attach_pause(unsigned tries); /* between looks: the process needs the processor, too */
 /* The status of a thread that stops before attach_clock() says so, or -1; and the signal that it stopped with.
  * *ran, which may be NULL: when it was last seen running, if it was. */
@@ -155,6 +157,11 @@ int attach_is_filtered(const struct attach *, pid_t thread);
 int attach_has_children(const struct attach *, pid_t thread);
 /* Whether the stopped thread is on its own stack, and that has room for our frame. */
 int attach_is_on_its_stack(const struct attach *, const struct user_regs_struct *);
+
+/* ---- hurry.c: from attach_hurry() to attach_calm() nobody is served before the tool and this thread, if possible. */
+void attach_hurry(struct attach *, pid_t thread);
+void attach_calm(struct attach *);
+void attach_calm_for_good(struct attach *);
 
 /* ---- library.c: between attach_begin() and attach_end() */
 /* dlopen(3), dlclose(3), dlsym(3).  0, or -1: also when there is no such file or symbol. */

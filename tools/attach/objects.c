@@ -73,20 +73,70 @@ static unsigned read_headers(const struct attach *a, uint64_t start, Elf64_Phdr 
     return header.e_phnum;
 }
 
-/* Whether the executable's mapping begins here.  *debug: its r_debug, or 0. */
+static const Elf64_Phdr *dynamic_of(const Elf64_Phdr *phdr, unsigned n)
+{
+    while (n-- > 0)
+        if (phdr[n].p_type == PT_DYNAMIC)
+            return &phdr[n];
+    return NULL;
+}
+
+/* Whether an object with ELF header and program headers begins here.  *debug: its r_debug, or 0. */
 static int read_program(const struct attach *a, uint64_t start, struct attach_object *object, uint64_t *debug)
 {
     Elf64_Phdr phdr[PHDR_MAX];
     unsigned n = read_headers(a, start, phdr, &object->bias);
+    const Elf64_Phdr *dynamic = dynamic_of(phdr, n);
 
-    *debug = object->dynamic = 0;
     object->start = start;
-    for (unsigned i = 0; i < n; i++)
-        if (phdr[i].p_type == PT_DYNAMIC) {
-            object->dynamic = object->bias + phdr[i].p_vaddr;
-            *debug = debug_of(a, object->dynamic, phdr[i].p_memsz);
-        }
+    object->dynamic = dynamic ? object->bias + dynamic->p_vaddr : 0;
+    *debug = dynamic ? debug_of(a, object->dynamic, dynamic->p_memsz) : 0;
     return n ? 0 : -1;
+}
+
+/* The next mapping of a file's beginning: 0; or -1, behind the last one. */
+static int next_beginning(FILE *maps, uint64_t *start, char path[4200])
+{
+    char line[4300];
+    uint64_t offset;
+
+    while (fgets(line, sizeof line, maps))
+        if (sscanf(line, "%lx-%*x %*s %lx %*s %*u %4199[^\n]", start, &offset, path) == 3 && !offset)
+            return 0;
+    return -1;
+}
+
+static FILE *open_maps(const struct attach *a)
+{
+    int fd = openat(a->folder, "maps", O_RDONLY | O_CLOEXEC);
+
+    return fd < 0 ? NULL : fdopen(fd, "r");
+}
+
+static unsigned headers_at(const struct attach *a, uint64_t start, uint64_t dynamic, Elf64_Phdr phdr[PHDR_MAX],
+                           uint64_t *bias)
+{
+    unsigned n = read_headers(a, start, phdr, bias);
+    const Elf64_Phdr *found = dynamic_of(phdr, n);
+
+    return dynamic == (found ? *bias + found->p_vaddr : 0) ? n : 0;
+}
+
+/* The program headers of an object: their number, or 0.  A library that was linked to begin at another address than 0
+ * (prelink, -Ttext-segment) does not begin at its bias: then the header is found by the mappings. */
+static unsigned headers_of(const struct attach *a, const struct attach_object *object, Elf64_Phdr phdr[PHDR_MAX],
+                           uint64_t *bias)
+{
+    unsigned n = headers_at(a, object->start, object->dynamic, phdr, bias);
+    FILE *maps = n ? NULL : open_maps(a);
+    uint64_t start;
+    char path[4200];
+
+    while (!n && maps && !next_beginning(maps, &start, path))
+        n = headers_at(a, start, object->dynamic, phdr, bias);
+    if (maps)
+        fclose(maps);
+    return n;
 }
 
 int attach_has_note(const struct attach *a, const struct attach_object *object, const char *name, uint32_t type)
@@ -95,7 +145,7 @@ int attach_has_note(const struct attach *a, const struct attach_object *object, 
     uint64_t bias;
     int has = 0;
 
-    for (unsigned n = read_headers(a, object->start, phdr, &bias); n-- > 0 && !has;) {
+    for (unsigned n = headers_of(a, object, phdr, &bias); n-- > 0 && !has;) {
         size_t size = phdr[n].p_memsz < NOTES_MAX ? phdr[n].p_memsz : NOTES_MAX, desc_size;
         uint8_t *notes;
 
@@ -113,17 +163,15 @@ int attach_has_note(const struct attach *a, const struct attach_object *object, 
  * for a static program, the executed file. */
 static int add_program(struct attach *a, uint64_t *debug)
 {
-    int fd = openat(a->folder, "maps", O_RDONLY | O_CLOEXEC);
-    FILE *maps = fd < 0 ? NULL : fdopen(fd, "r");
-    char line[4300], path[4200], exe[4096];
+    FILE *maps = open_maps(a);
+    char path[4200], exe[4096];
     struct attach_object found = {0}, executed = {0};
-    uint64_t start, offset;
+    uint64_t start;
 
     name_of_exe(a, exe, sizeof exe);
     *debug = 0;
-    while (!*debug && maps && fgets(line, sizeof line, maps)) {
-        if (sscanf(line, "%lx-%*x %*s %lx %*s %*u %4199[^\n]", &start, &offset, path) != 3 || offset ||
-            read_program(a, start, &found, debug))
+    while (!*debug && maps && !next_beginning(maps, &start, path)) {
+        if (read_program(a, start, &found, debug))
             continue;
         if (*debug)
             found.name = must_print("%s", path);
@@ -132,8 +180,10 @@ static int add_program(struct attach *a, uint64_t *debug)
     }
     if (maps)
         fclose(maps);
-    if (!*debug)
-        found = (struct attach_object){.name = must_print("%s", exe), .start = executed.start, .bias = executed.bias};
+    if (!*debug) {
+        found = executed;
+        found.name = must_print("%s", exe);
+    }
     add_object(a, found);
     return maps ? 0 : attach_fail(a, "process %d has ended", a->pid);
 }
@@ -180,20 +230,44 @@ static int is_mapped(const struct attach *a, const struct attach_object *object,
     return 1;
 }
 
+static int open_elf(const struct attach *a, const struct attach_object *object, struct elf_file *file, const char *path)
+{
+    if (elf_file_open(file, path))
+        return -1;
+    return is_mapped(a, object, file) ? 0 : elf_fail(file, "it is another build than the one that runs");
+}
+
 int attach_elf(const struct attach *a, const struct attach_object *object, struct elf_file *file)
 {
     char path[4200];
 
     attach_path(a, object, path, sizeof path);
-    if (elf_file_open(file, path))
+    return open_elf(a, object, file, path);
+}
+
+/* The mapped file, when another one has its name by now, or none.  Only root may open it. */
+static int open_replaced(const struct attach *a, const struct attach_object *object, struct elf_file *file)
+{
+    char path[80], *text = NULL;
+    uint64_t start, end;
+    int err = attach_mapping(a, object->dynamic, &text, &start, &end);
+
+    free(text);
+    if (err)
         return -1;
-    return is_mapped(a, object, file) ? 0 : elf_fail(file, "it is another build than the one that runs");
+    snprintf(path, sizeof path, "/proc/%d/map_files/%lx-%lx", a->pid, start, end);
+    err = open_elf(a, object, file, path);
+    if (err)
+        elf_file_close(file);
+    return err;
 }
 
 /* Mostly libc's: reading it takes longer than querying it, and threads may be stopped meanwhile.
  * NULL: see attach_elf(). */
 static const struct elf_file *last_elf(struct attach *a, const struct attach_object *object)
 {
+    struct elf_file replaced = {0};
+
     if (a->elf && a->elf_of == object->dynamic)
         return a->elf;
     if (a->elf)
@@ -203,6 +277,11 @@ static const struct elf_file *last_elf(struct attach *a, const struct attach_obj
     a->elf_of = object->dynamic;
     if (!attach_elf(a, object, a->elf))
         return a->elf;
+    if (!open_replaced(a, object, &replaced)) {
+        elf_file_close(a->elf);
+        *a->elf = replaced;
+        return a->elf;
+    }
     attach_fail(a, "process %d: %s: %s", a->pid, object->name, a->elf->error);
     elf_file_close(a->elf);
     free(a->elf);

@@ -114,6 +114,19 @@ static uint64_t when_began(const struct attach *a)
     return began;
 }
 
+static int check_machine(struct attach *a)
+{
+    unsigned char head[EI_NIDENT];
+    int fd = openat(a->folder, "exe", O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, head, sizeof head);
+
+    if (fd >= 0)
+        close(fd);
+    if (n == sizeof head && head[EI_CLASS] == ELFCLASS64)
+        return 0;
+    return attach_fail(a, n < 0 ? "process %d: its program cannot be read" : "process %d is no 64-bit process", a->pid);
+}
+
 /* Same user or root, and nothing that the kernel guards for the process. */
 static int check_rights(struct attach *a, const char *status)
 {
@@ -134,7 +147,7 @@ static int check_rights(struct attach *a, const char *status)
     if (st.st_uid != ids[1])
         return attach_fail(a, "process %d keeps its memory to itself (it is not dumpable)", a->pid);
     if (attach_auxiliary(a, AT_SECURE))
-        return attach_fail(a, "process %d was started with rights that its user had not (AT_SECURE)", a->pid);
+        return check_machine(a) ? -1 : attach_fail(a, "process %d was started with rights that its user had not (AT_SECURE)", a->pid);
     return 0;
 }
 
@@ -182,19 +195,6 @@ int attach_check(struct attach *a)
     return err;
 }
 
-static int check_machine(struct attach *a)
-{
-    unsigned char head[EI_NIDENT];
-    int fd = openat(a->folder, "exe", O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd < 0 ? -1 : read(fd, head, sizeof head);
-
-    if (fd >= 0)
-        close(fd);
-    if (n == sizeof head && head[EI_CLASS] == ELFCLASS64)
-        return 0;
-    return attach_fail(a, n < 0 ? "process %d: its program cannot be read" : "process %d is no 64-bit process", a->pid);
-}
-
 struct attach *attach_open(pid_t pid)
 {
     struct attach *a = must_alloc(1, sizeof *a);
@@ -223,6 +223,7 @@ void attach_close(struct attach *a)
 {
     attach_let_go(a);
     attach_end(a);
+    attach_calm_for_good(a);
     for (size_t i = 0; i < a->n_objects; i++)
         free(a->objects[i].name);
     free(a->objects);

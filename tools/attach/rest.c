@@ -13,7 +13,6 @@
 
 #include <elf.h>
 #include <errno.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,6 +27,7 @@
 #define XSTATE_MAX 16384
 #define PATIENCE 8   /* rounds in which only threads that wait are tried */
 #define FOLLOW_MS 20 /* time for which a running thread is followed from call to call */
+#define CLONE_MS 10  /* for a clone(2) that is under way */
 #define CHILD_MS 1000 /* for which a child's end is waited for */
 
 uint64_t attach_clock(void)
@@ -253,11 +253,9 @@ static void release_stray(struct attach *a)
 /* Traces it, while it runs.  A child that it makes from now on stands still until it is let go. */
 static int seize(struct attach *a, pid_t thread)
 {
-    attach_hurry(1);
     if (ptrace(PTRACE_SEIZE, thread, NULL, PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK)) {
         int err = errno;
 
-        attach_hurry(0);
         if (attach_thread_state(a, thread) != 'X' && attach_thread_state(a, thread) != 'Z')
             attach_fail(a, err == EPERM ? "process %d: ptrace(2) is not allowed (kernel.yama.ptrace_scope, or a debugger): %s"
                                        : "process %d: ptrace(2): %s", a->pid, strerror(err));
@@ -274,16 +272,19 @@ int attach_leave(struct attach *a, int signal)
     a->stray = attach_release(a->thread, signal) ? a->thread : 0;
     if (a->child && attach_release((pid_t)a->child, 0))
         a->stray = (pid_t)a->child;
-    attach_hurry(0);
+    attach_calm(a);
     a->thread = 0;
     return -1;
 }
 
-/* The thread stands still at such a place: 0; or goes on: -1. */
-static int stop_thread(struct attach *a, enum attach_place place)
+/* The thread stands still at such a place: 0; or goes on: -1.  `childless`: a child that is there now comes from a
+ * clone(2) that began before the thread was traced; it may end at any moment, and the thread is not to be stopped then. */
+static int stop_thread(struct attach *a, enum attach_place place, int childless)
 {
+    attach_hurry(a, a->thread);
     a->stopped->since = attach_clock();
-    if (interrupt(a, &a->stopped->since) || (look(a, place, 1) && follow(a, place)))
+    if (interrupt(a, &a->stopped->since) || (childless && attach_has_children(a, a->thread)) ||
+        (look(a, place, 1) && follow(a, place)))
         return attach_leave(a, 0);
     ptrace(PTRACE_SETOPTIONS, a->thread, NULL, PTRACE_O_TRACESYSGOOD); /* what we call may make children */
     return 0;
@@ -296,14 +297,15 @@ static int waits_for_child(const struct attach *a)
 
 /* The seized thread may have made a child before.  The signal of its end goes to the thread, as long as that runs. So it
  * is stopped when it has none; or, if it `keeps` children, when it waits for something else: children that came since
- * stand still.  0; or -1: it was let go. */
+ * stand still.  One that runs may be within a clone(2) that began before, and gets the time to end that.  0; or -1: it
+ * was let go. */
 static int expect_none(struct attach *a, int waits, int keeps)
 {
-    uint64_t until = attach_clock() + CHILD_MS * UINT64_C(1000000);
+    uint64_t seized = attach_clock();
     int status = -1;
 
-    for (unsigned tries = 0; status == -1 && attach_clock() < until; tries++) {
-        if ((!waits || attach_waits(a, a->thread, &a->stopped->before)) &&
+    for (unsigned tries = 0; status == -1 && attach_clock() - seized < CHILD_MS * UINT64_C(1000000); tries++) {
+        if ((waits ? attach_waits(a, a->thread, &a->stopped->before) : attach_clock() - seized > CLONE_MS * UINT64_C(1000000)) &&
             (!attach_has_children(a, a->thread) || (keeps && !waits_for_child(a))))
             return 0;
         attach_pause(tries);
@@ -323,7 +325,7 @@ static int try_thread(struct attach *a, enum attach_place place, pid_t thread, i
     if ((!waits && !running) || (!is_only && is_parent && (!waits || !running || waits_for_child(a))) ||
         thread == a->stray || attach_is_filtered(a, thread) || seize(a, thread))
         return -1;
-    if ((!is_only && expect_none(a, waits, is_parent)) || stop_thread(a, place))
+    if ((!is_only && expect_none(a, waits, is_parent)) || stop_thread(a, place, !is_only && !is_parent))
         return -1;
     a->stopped->last = (struct attach_waiting){thread, a->stopped->number, a->stopped->registers.rsp,
                                                a->stopped->registers.rip};
@@ -344,16 +346,6 @@ static int try_threads(struct attach *a, enum attach_place place, int running)
         err = try_thread(a, place, list[tried++].thread, running, n == 1);
     free(list);
     return err;
-}
-
-/* While a thread is stopped, nobody shall be served before this tool, if it may ask for that. */
-void attach_hurry(int hurries)
-{
-    int from = hurries ? SCHED_OTHER : SCHED_FIFO | SCHED_RESET_ON_FORK;
-
-    if (sched_getscheduler(0) == from)
-        sched_setscheduler(0, hurries ? SCHED_FIFO | SCHED_RESET_ON_FORK : SCHED_OTHER,
-                           &(struct sched_param){.sched_priority = hurries});
 }
 
 int attach_rest(struct attach *a, enum attach_place place, unsigned milliseconds)

@@ -52,6 +52,15 @@ def call(pid, rounds):
     return code, out, err
 
 
+def priority(pid):
+    return int(Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[15])
+
+
+def may_hurry():
+    """In a process of its own."""
+    return subprocess.run(["chrt", "-f", "1", "true"], capture_output=True).returncode == 0
+
+
 def calls():
     for way in ("poll", "epoll", "sleep", "read", "semaphore", "signals"):
         p = start(WAITS, way)
@@ -59,6 +68,15 @@ def calls():
         equal((code, out.split()[:1]), (0, [str(p.pid)]), f"{way}: a hundred calls: {out}{err}")
         equal(areas(p.pid), [], f"{way}: memory of ours is left")
         finish_program(p, f"{way}: behind the calls")
+    p = start(HARD, "long")
+    for _ in range(3):  # a thread that waits for a processor while it is stopped is stopped for longer
+        code, out, err = run(GETPID, p.pid, 3, "priority")
+        equal((code, out.split()[:1]), (0, [str(2**64 - 2) if may_hurry() else "20"]), f"its priority while it is stopped: {out}{err}")
+        equal(priority(p.pid), 20, "its priority afterwards")
+    blocked = subprocess.run([GETPID, str(p.pid), "3"], stdout=subprocess.PIPE, text=True, timeout=60,
+                             preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals()))
+    equal(blocked.stdout.split()[:1], [str(p.pid)], "with all signals blocked")
+    finish_program(p, "behind another priority")
     # Again and again in one call with a time-out, which the kernel restarts by another number each time.
     p = start(HARD, "long")
     sleeps = subprocess.Popen(["sleep", "60"])
@@ -95,6 +113,7 @@ def killed():
             if tool.returncode == 0:
                 break
             equal(tool.returncode, -signal.SIGKILL, f"{way}: the tool, killed at call {n}: {tool.stdout}")
+            equal(priority(p.pid), 20, f"{way}: the priority that a killed tool leaves")
             died += 1
             if n > 500:
                 break
@@ -135,6 +154,18 @@ def refused():
         code, out, _ = run("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", GETPID, p.pid, 1)
         check(code == 1 and "another user's" in out, f"another user's process: {out}")
         finish_program(p, "behind another user's try")
+    with scratch() as folder:
+        name = f"{folder}/narrow"
+        Path(f"{name}.s").write_text(".globl _start\n_start: mov $4, %eax\nmov $1, %ebx\nmov $ready, %ecx\nmov $6, %edx\nint $0x80\n"
+                                     "mov $29, %eax\nint $0x80\n.data\nready: .ascii \"ready\\n\"\n")  # write(2), pause(2)
+        commands = ["as", "--32", "-o", f"{name}.o", f"{name}.s"], ["ld", "-m", "elf_i386", "-o", name, f"{name}.o"]
+        if any(subprocess.run(c).returncode for c in commands):
+            print("32-bit programs cannot be made here")
+        else:
+            p = start(name)
+            code, out, _ = run(GETPID, p.pid, 1)
+            check(code == 1 and "no 64-bit process" in out, f"a 32-bit process: {out}")
+            p.kill()
     code, out, _ = run(GETPID, 2 if os.geteuid() == 0 else 1, 1)
     check(code == 1, f"a process without memory, or not ours: {out}")
 
@@ -299,6 +330,10 @@ def worlds():
             if way == "PID namespace":
                 pid = int(Path(f"/proc/{pid}/task/{pid}/children").read_text())
             code, out, err = call(pid, 30)
+            if way == "user namespace" and os.geteuid():
+                check(code == 1 and "has capabilities" in out, f"{way}: {out}{err}")
+                finish_program(p, way)
+                continue
             equal((code, out.split()[:1]), (0, ["1" if pid != p.pid else str(pid)]), f"{way}: {out}{err}")
             finish_program(p, way)
         p = start(gone, "poll")
@@ -306,6 +341,22 @@ def worlds():
         code, out, err = call(p.pid, 30)
         equal((code, out.split()[:1]), (0, [str(p.pid)]), f"its file is gone: {out}{err}")
         finish_program(p, "its file is gone")
+        for how in "is gone", "is another one":  # as behind an upgrade of the system
+            libc = folder / "libc.so.6"
+            shutil.copy(next(file for file in files if "libc.so" in file), libc)
+            p = start(WAITS, "poll", env=dict(os.environ, LD_LIBRARY_PATH=str(folder)))
+            libc.unlink()
+            if how == "is another one":
+                shutil.copy(WAITS, libc)
+            code, out, err = call(p.pid, 3)
+            wanted = (0, str(p.pid)) if os.geteuid() == 0 else (1, "process")
+            equal((code, *out.split()[:1]), wanted, f"its libc {how}: {out}{err}")
+            finish_program(p, f"its libc {how}")
+        # A child that ends while its parent is stopped interrupts another thread.
+        p = start(HARD, "clones")
+        code, out, err = run(GETPID, p.pid, 3)
+        check(code == 0 or "no thread of it waited" in out, f"clones: {out}{err}")
+        finish_program(p, "clones")
         for way in ("forks", "dlopens"):
             p = start(HARD, way)
             code, out, err = call(p.pid, 100)

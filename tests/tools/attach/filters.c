@@ -13,8 +13,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static void install(struct sock_filter *filter, size_t n)
@@ -107,4 +109,32 @@ void by_filtered(void)
     start(waits_filtered);
     while (!__atomic_load_n(&ended, __ATOMIC_SEQ_CST))
         syscall(SYS_futex, &ended, FUTEX_WAIT, 0, NULL, NULL, 0);
+}
+
+static void *waits_for_events(void *nothing)
+{
+    struct epoll_event event = {.events = EPOLLIN};
+    int set = epoll_create1(0);
+
+    forbid(SYS_mmap, SECCOMP_RET_ALLOW);
+    epoll_ctl(set, EPOLL_CTL_ADD, STDIN_FILENO, &event);
+    puts("ready");
+    puts(epoll_wait(set, &event, 1, -1) == 1 ? "whole" : strerror(errno));
+    exit(0);
+    return nothing;
+}
+
+/* Its first thread never waits, and is nearly always within a clone(2). */
+void by_clones(void)
+{
+    setvbuf(stdout, NULL, _IONBF, 0);
+    start(waits_for_events);
+    for (;;) {
+        pid_t child = fork();
+
+        if (!child)
+            _exit(0);
+        while (waitpid(child, NULL, WNOHANG) == 0)
+            ;
+    }
 }

@@ -20,6 +20,7 @@
  *     masked    all signals are blocked, and there is a stack for handlers
  *     forked    waits in a child that another thread than the first has forked
  *     forks     another thread makes children all the time; the first one waits in epoll_wait(2)
+ *     clones    its first thread makes children without a pause; another one, with a filter, waits in epoll_wait(2)
  *     dlopens   another thread opens and closes libm all the time
  *     exec      another thread executes the program anew, again and again, thirty times
  *     exit      another thread ends it, with status 7, after a time by chance
@@ -138,6 +139,18 @@ static void by_threads(void)
 long thread(void)
 {
     return syscall(SYS_gettid);
+}
+
+/* As the kernel tells it: 20, or less than 0 for a real-time priority. */
+long priority(void)
+{
+    FILE *stat = fopen("/proc/thread-self/stat", "r");
+    long value = 0;
+
+    if (!stat || fscanf(stat, "%*[^)]) %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %ld", &value) != 1)
+        return 0;
+    fclose(stat);
+    return value;
 }
 
 static void works(clock_t time)
@@ -295,7 +308,7 @@ static const struct {
 } ways[] = {{"malloc", by_malloc}, {"vfork", by_vfork}, {"threads", by_threads}, {"busy", by_busy}, {"filter", by_filter},
             {"filtered", by_filtered}, {"late", by_filtered}, {"coroutine", by_coroutine}, {"adjacent", by_adjacent}, {"handler", by_handler},
             {"shallow", by_shallow}, {"ring", by_ring}, {"masked", by_masked}, {"forked", by_forked},
-            {"long", by_long}, {"forks", by_forks}, {"dlopens", by_dlopens},
+            {"long", by_long}, {"forks", by_forks}, {"clones", by_clones}, {"dlopens", by_dlopens},
             {"exec", by_exec}, {"exit", by_exit}};
 
 int main(int argc, char **argv)

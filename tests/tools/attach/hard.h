@@ -15,6 +15,7 @@ void start(void *(*function)(void *));
 /* ---- filters.c */
 void by_filter(void);
 void by_filtered(void);
+void by_clones(void);
 
 /* ---- stacks.c */
 void by_coroutine(void);

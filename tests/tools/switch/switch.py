@@ -122,14 +122,23 @@ def linked(folder):
     program.end()
 
 
-def upgraded(folder):
-    """The file of the library that has the switches is gone, or another one, by now."""
+def library(folder):
+    """A library that has switches: its file is gone, or another one, by now; or it was linked to an address."""
     (folder / "library.c").write_text("__attribute__((multiverse)) int fast;\n"
                                       "__attribute__((multiverse, noinline)) int step(int n) { return fast ? n + 1000 : n; }\n")
     (folder / "main.c").write_text('#include <stdio.h>\nint step(int);\nint main(void)\n{\n    char line[9];\n    puts("ready");\n'
                                    '    fflush(stdout);\n    while (fgets(line, sizeof line, stdin)) { printf("%d\\n", step(1));'
                                    ' fflush(stdout); }\n    puts("whole");\n}\n')
     library = folder / "libstep.so"
+    for pie in "-no-pie", "-pie":  # where the kernel's choice is the linked address, and where it is another one
+        subprocess.run([GCC, "-O2", f"-fplugin={PLUGIN}", "-fPIC", "-shared", "-Wl,-Ttext-segment=0x10000000", "-o",
+                        library, folder / "library.c"], check=True)
+        subprocess.run([GCC, "-O2", pie, "-o", folder / "main", folder / "main.c", library], check=True)
+        program = Program(folder / "main")
+        code, out, err = switch(program, "fast=1")
+        equal((code, err), (0, ""), f"{pie}: a switch of a library that is linked to an address")
+        equal(program.ask(), "1001", f"{pie}: it was committed")
+        program.end()
     for change in library.unlink, lambda: (folder / "main.c").rename(library):
         subprocess.run([GCC, "-O2", f"-fplugin={PLUGIN}", "-fPIC", "-shared", "-o", library, folder / "library.c"], check=True)
         subprocess.run([GCC, "-O2", "-o", folder / "main", folder / "main.c", library], check=True)
