@@ -180,7 +180,9 @@ def gone(world):
     findings = json.loads(run(mvld, "doctor", "--json", env=world.env())[1])
     equal([f["text"] for f in findings if f["name"] == "analyses of user"],
           [f"{world.cache}/analysis: 3; 1 are of files that are gone or were replaced"], "doctor")
-    contains(world.mvld("cache", "prune"), f"out of date {lost} removed\n", "prune")
+    took = os.stat(lost).st_blocks * 512
+    removed, = json.loads(world.mvld("cache", "prune", "--json"))
+    equal((removed["path"], removed["state"], removed["size"], removed["why"]), (str(lost), "out of date", took, f"{other} is gone"), "prune")
     check(kept.exists() and not lost.exists(), "just that one goes")
     kept.write_bytes(kept.read_bytes()[:-8])
     contains(world.mvld("cache", "verify", world.cache / "analysis", code=1), f"damaged     {kept}: ", "verify")
@@ -225,13 +227,15 @@ def bound(world):
     rest = len(list(world.cache.rglob("*.mvld")))
     check(rest == len(world.items("analysis")) > 0, "1G counts")
     # Everything is removed if the bound is 0; and a start has no bound.
-    world.mvld("cache", "prune", "--size", "0", said=None)
+    there = {path: item["size"] for path, item in (world.items("snapshot") | world.items("analysis")).items()}
+    removed = json.loads(world.mvld("cache", "prune", "--json", "--size", "0"))
+    equal(({item["path"]: item["size"] for item in removed}, {item["state"] for item in removed}), (there, {"oldest"}), "prune, as JSON")
     check(not list(world.cache.rglob("*.mvld")) and not list(world.cache.glob("snapshots/*-*")), "nothing fits")
     world.mvld("analyze", "--program", world.path, said=None)
     world.configure("build")
     contains(run(world.path, env=world.env(MVLD_DEBUG="files", MVLD_CACHE_SIZE="0"))[2], "snapshot: written", "a start")
     check(list(world.cache.rglob("*.mvld")), "a start removes nothing")
-    for words in ["prune", "--json"], ["list", "--size", "1"], ["prune", "--size", "1X"], ["prune", "--size", "1", "/"]:
+    for words in ["list", "--size", "1"], ["prune", "--size", "1X"], ["prune", "--size", "1", "/"]:
         equal(run(mvld, "cache", *words, env=world.env())[0], 2, str(words))
 
 

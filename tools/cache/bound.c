@@ -6,6 +6,7 @@
 #include "rimf/base/cache.h"
 #include "rimf/base/sys.h"
 #include "tools/cache/items.h"
+#include "tools/cache/print.h"
 #include "tools/common/tools.h"
 
 #include <fcntl.h>
@@ -74,7 +75,8 @@ static void share_uses(struct cache_items *items)
     cache_uses_free(&uses);
 }
 
-static int remove_oldest(const char *subcommand, struct cache_items *items, uint64_t bound, int64_t since)
+static int remove_oldest(const char *subcommand, struct cache_items *items, uint64_t bound, int64_t since,
+                         struct json *json)
 {
     uint64_t size = 0;
     int failed = 0;
@@ -89,7 +91,7 @@ static int remove_oldest(const char *subcommand, struct cache_items *items, uint
         const struct cache_item *item = &items->at[i];
         const time_t used = item->used;
         const char *why;
-        char date[32];
+        char date[32], *reason;
 
         if (item->used >= since)
             break;
@@ -100,8 +102,13 @@ static int remove_oldest(const char *subcommand, struct cache_items *items, uint
         }
         size -= item->size;
         strftime(date, sizeof date, "%F", localtime(&used));
-        complain(subcommand, "%s removed, last used on %s: the cache is to take %.1f MiB at most (%s)", item->path,
-                 date, (double)bound / (1 << 20), CACHE_BOUND_VARIABLE);
+        reason = must_print("last used on %s: the cache is to take %.1f MiB at most (%s)", date,
+                            (double)bound / (1 << 20), CACHE_BOUND_VARIABLE);
+        if (json)
+            cache_print_removed(json, item, "oldest", reason);
+        else
+            complain(subcommand, "%s removed, %s", item->path, reason);
+        free(reason);
     }
     return failed;
 }
@@ -119,7 +126,7 @@ static int lock_of(char *const folders[CACHE_KINDS])
     return lock < 0 ? -1 : lock;
 }
 
-int cache_keep_within(const char *subcommand, uint64_t bound, int64_t since)
+int cache_keep_within(const char *subcommand, uint64_t bound, int64_t since, struct json *json)
 {
     struct cache_items items = {0};
     char *folders[CACHE_KINDS];
@@ -130,7 +137,7 @@ int cache_keep_within(const char *subcommand, uint64_t bound, int64_t since)
     for (int i = lock < 0 ? CACHE_ANALYSIS : 0; i < CACHE_KINDS; i++)
         if (folders[i])
             cache_items_add(&items, folders[i]);
-    failed = remove_oldest(subcommand, &items, bound, since);
+    failed = remove_oldest(subcommand, &items, bound, since, json);
     cache_items_free(&items);
     for (int i = 0; i < CACHE_KINDS; i++)
         free(folders[i]);

@@ -24,7 +24,7 @@ static const char usage[] =
     "  prune    removes those that are damaged or out of date, and what builds left that were killed;\n"
     "           then what was used longest ago, until the cache is within its bound\n"
     "\n"
-    "  --json        list, verify: as JSON, all analyses too\n"
+    "  --json        as JSON: of list and verify all analyses too, of prune what was removed\n"
     "  --other-mvld  prune: also those that another mvld made, which may still be in use\n"
     "  --size SIZE   prune: the bound, such as 500M; else $MVLD_CACHE_SIZE, or 1G\n"
     "  --all         prune: removes all\n"
@@ -59,13 +59,15 @@ static int is_pruned(struct request_of *r, enum cache_state state)
 }
 
 /* Removes a folder, or a file. */
-static void prune(struct request_of *r, const struct cache_item *item, const char *state)
+static void prune(struct request_of *r, const struct cache_item *item, const char *state, const char *because)
 {
     const char *why;
 
     if (cache_item_remove(item, &why)) {
         complain("cache", "%s: not removed: %s", item->path, why);
         r->failed = 1;
+    } else if (r->json) {
+        cache_print_removed(r->json, item, state, because);
     } else {
         printf("%-12s%s removed\n", state, item->path);
     }
@@ -77,8 +79,8 @@ static void look_at_analysis(struct request_of *r, const struct cache_item *item
 
     cached_analysis_open(&c, item->path, &r->uses, r->action == VERIFY);
     if (is_pruned(r, c.state))
-        prune(r, item, cache_state_name(c.state));
-    else
+        prune(r, item, cache_state_name(c.state), c.why);
+    else if (r->action != PRUNE || !r->json)
         cache_print_analysis(r->json, item, &c);
     cached_analysis_close(&c);
 }
@@ -95,8 +97,8 @@ static void look_at(struct request_of *r, const struct cache_item *item)
     }
     cached_open(&c, item->path, r->action != LIST);
     if (is_pruned(r, c.state))
-        prune(r, item, cache_state_name(c.state));
-    else
+        prune(r, item, cache_state_name(c.state), c.why);
+    else if (r->action != PRUNE || !r->json)
         cache_print(r->json, item, &c);
     cached_close(&c);
 }
@@ -108,7 +110,7 @@ static void look_at_left_over(struct request_of *r, const char *folder)
     struct cache_item left = {.path = cache_left_over(folder, &stays)};
 
     if (left.path && r->action == PRUNE)
-        prune(r, &left, "unfinished");
+        prune(r, &left, "unfinished", "a build that was stopped has left it");
     else if (left.path && !r->json)
         printf("%-12s%s: %s\n", "unfinished", left.path, stays ? stays : "a build that was stopped has left it");
     free(left.path);
@@ -178,16 +180,12 @@ static void list(struct request_of *r, char *const *folders, int n)
     cache_snapshots_add(&snapshots);
     cache_uses_add(&r->uses, &snapshots);
     cache_items_free(&snapshots);
-    if (r->json)
-        json_begin(r->json, NULL, '[');
     for (int i = 0; i < n; i++)
         look_into(r, folders[i], 1);
     if (!n)
         look_into_caches(r);
-    if (r->json) {
-        json_end(r->json, ']');
+    if (r->json)
         return;
-    }
     if (r->action == LIST)
         print_total(r);
     print_remedies(r);
@@ -210,7 +208,7 @@ static int read_action(const char *word, enum action *out)
 static int is_usage(const struct request_of *r, int folders, uint64_t *bound)
 {
     if (r->action == PRUNE)
-        return !r->json && !(r->size && (folders || cache_read_size(r->size, bound)));
+        return !(r->size && (folders || cache_read_size(r->size, bound)));
     return !r->all && !r->others && !r->size;
 }
 
@@ -242,9 +240,13 @@ int tool_cache(int argc, char **argv)
         fputs(usage, stderr);
         return TOOL_USAGE;
     }
+    if (r.json)
+        json_begin(r.json, NULL, '[');
     list(&r, argv + optind + 1, folders);
     cache_uses_free(&r.uses);
-    if (r.action == PRUNE && !folders && cache_keep_within("cache", r.size ? bound : cache_bound("cache"), INT64_MAX))
+    if (r.action == PRUNE && !folders && cache_keep_within("cache", r.size ? bound : cache_bound("cache"), INT64_MAX, r.json))
         r.failed = 1;
+    if (r.json)
+        json_end(r.json, ']');
     return r.failed ? TOOL_FAILED : TOOL_OK;
 }

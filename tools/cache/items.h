@@ -10,6 +10,7 @@
 #define CACHE_ITEMS_H
 
 #include "tools/cache/state.h"
+#include "tools/common/tools.h"
 
 enum cache_kind { CACHE_SNAPSHOT, CACHE_ANALYSIS, CACHE_KINDS };
 
@@ -72,8 +73,8 @@ int cache_item_remove(const struct cache_item *, const char **why);
 int cache_read_size(const char *text, uint64_t *size);
 /* The value of CACHE_BOUND_VARIABLE, or CACHE_BOUND. */
 uint64_t cache_bound(const char *subcommand);
-/* Removes and reports the least recently used entries of this user's cache until it has no more
- * than `bound` bytes; keeps those used since `since`.  0, or -1: something could not be removed. */
-int cache_keep_within(const char *subcommand, uint64_t bound, int64_t since);
+/* Removes and reports (to `json` if it is not NULL) the least recently used entries of this user's
+ * cache until it has no more than `bound` bytes; keeps those used since `since`.  0, or -1: something could not be removed. */
+int cache_keep_within(const char *subcommand, uint64_t bound, int64_t since, struct json *json);
 
 #endif

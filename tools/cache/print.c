@@ -146,3 +146,13 @@ void cache_print_analysis(struct json *j, const struct cache_item *item, const s
         putchar('\n');
     }
 }
+
+void cache_print_removed(struct json *j, const struct cache_item *item, const char *state, const char *why)
+{
+    json_begin(j, NULL, '{');
+    json_string(j, "path", item->path);
+    json_string(j, "state", state);
+    json_unsigned(j, "size", item->size);
+    json_string(j, "why", why);
+    json_end(j, '}');
+}

@@ -15,4 +15,7 @@ double cache_mib(uint64_t bytes);
 void cache_print(struct json *j, const struct cache_item *, const struct cached *);
 void cache_print_analysis(struct json *j, const struct cache_item *, const struct cached_analysis *);
 
+/* An entry that was removed; `why` may be NULL. */
+void cache_print_removed(struct json *, const struct cache_item *, const char *state, const char *why);
+
 #endif

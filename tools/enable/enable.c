@@ -391,7 +391,7 @@ int tool_enable(int argc, char **argv)
         status |= enable(&w, argv[i]);
     if (w.json)
         json_end(w.json, ']');
-    if (cache_keep_within("enable", cache_bound("enable"), start)) /* keeps what was made just now */
+    if (cache_keep_within("enable", cache_bound("enable"), start, NULL)) /* keeps what was made just now */
         status = TOOL_FAILED;
     return status;
 }

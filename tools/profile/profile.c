@@ -27,6 +27,7 @@ static const char usage[] =
     "  MVLD=off perf record -F 5000 PROGRAM; mvld profile >program.order\n"
     "\n"
     "  --least N            leave out functions with fewer than N samples (1)\n"
+    "  --json               as JSON, which concat does not read\n"
     "  --help               this text\n"
     "\n"
     "Exit code: 0, 1 when there are no samples in files that can be read, 2 for wrong\n"
@@ -110,7 +111,44 @@ static int hotter(const void *a, const void *b)
     return x->frame < y->frame ? -1 : x->frame > y->frame;
 }
 
-static int print(const struct recording *r, size_t least)
+static void print_json(const struct recording *r, const struct hot *hot, size_t n)
+{
+    struct json j = {.to = stdout};
+
+    json_begin(&j, NULL, '{');
+    json_unsigned(&j, "samples", r->n_samples);
+    json_unsigned(&j, "known", r->n_known);
+    json_begin(&j, "functions", '[');
+    for (size_t i = 0; i < n; i++) {
+        const struct frame *frames = hot[i].file->frames.at;
+
+        json_begin(&j, NULL, '{');
+        json_string(&j, "file", hot[i].file->name);
+        json_hex(&j, "offset", frames[hot[i].frame].start);
+        json_string(&j, "function", hot[i].file->called[hot[i].frame]);
+        json_unsigned(&j, "samples", hot[i].samples);
+        json_end(&j, '}');
+    }
+    json_end(&j, ']');
+    json_end(&j, '}');
+}
+
+static void print_text(const struct recording *r, const struct hot *hot, size_t n)
+{
+    printf("# %zu functions; %zu of %zu samples are in functions of files\n", n, r->n_known,
+           r->n_samples);
+    for (size_t i = 0; i < n; i++) {
+        const struct frame *frames = hot[i].file->frames.at;
+        const char *called = hot[i].file->called[hot[i].frame];
+
+        print_name(stdout, hot[i].file->name);
+        printf(" +0x%x # %zu ", frames[hot[i].frame].start, hot[i].samples);
+        print_name(stdout, called ? called : "");
+        putchar('\n');
+    }
+}
+
+static int print(const struct recording *r, size_t least, int json)
 {
     struct hot *hot = NULL;
     size_t n = 0;
@@ -128,17 +166,10 @@ static int print(const struct recording *r, size_t least)
         return TOOL_FAILED;
     }
     qsort(hot, n, sizeof *hot, hotter);
-    printf("# %zu functions; %zu of %zu samples are in functions of files\n", n, r->n_known,
-           r->n_samples);
-    for (size_t i = 0; i < n; i++) {
-        const struct frame *frames = hot[i].file->frames.at;
-        const char *called = hot[i].file->called[hot[i].frame];
-
-        print_name(stdout, hot[i].file->name);
-        printf(" +0x%x # %zu ", frames[hot[i].frame].start, hot[i].samples);
-        print_name(stdout, called ? called : "");
-        putchar('\n');
-    }
+    if (json)
+        print_json(r, hot, n);
+    else
+        print_text(r, hot, n);
     free(hot);
     return TOOL_OK;
 }
@@ -146,11 +177,12 @@ static int print(const struct recording *r, size_t least)
 int tool_profile(int argc, char **argv)
 {
     static const struct option options[] = {{"least", required_argument, NULL, 'l'},
+                                            {"json", no_argument, NULL, 'j'},
                                             {"help", no_argument, NULL, 'h'},
                                             {0}};
     struct recording r = {0};
     size_t least = 1;
-    int c, status;
+    int json = 0, c, status;
     char *end;
 
     while ((c = getopt_long(argc, argv, "h", options, NULL)) != -1) {
@@ -162,6 +194,7 @@ int tool_profile(int argc, char **argv)
                 return TOOL_USAGE;
             }
             break;
+        case 'j': json = 1; break;
         case 'h': fputs(usage, stdout); return TOOL_OK;
         default: return TOOL_USAGE;
         }
@@ -172,7 +205,7 @@ int tool_profile(int argc, char **argv)
     }
     status = read_recording(&r, argc > optind ? argv[optind] : "perf.data");
     if (!status)
-        status = print(&r, least);
+        status = print(&r, least, json);
     recording_forget(&r);
     return status;
 }

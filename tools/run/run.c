@@ -197,7 +197,7 @@ static int start(const struct program *p, struct command *c, const char *loader)
     if (c->snapshot) {
         int writes = strcmp(c->snapshot, "check") != 0;
         if (writes)
-            cache_keep_within(c->name, cache_bound(c->name), INT64_MAX); /* reports if impossible */
+            cache_keep_within(c->name, cache_bound(c->name), INT64_MAX, NULL); /* reports if impossible */
         setenv("MVLD_SNAPSHOT", c->snapshot, 1);
         if (writes && must)
             progress("writing the snapshot of %s\n", p->path);

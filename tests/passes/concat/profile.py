@@ -4,6 +4,7 @@
 
 Each function below is one test; its text says what a failure means.
 """
+import json
 import re
 import shutil
 import subprocess
@@ -137,6 +138,10 @@ def made(program):
     check(lines == ["# 4 functions; 10 of 12 samples are in functions of files", *want, *rest],
           "\n".join(lines))
     check(profile("--least", "3", "-")[1:] == want, "--least")
+    found = json.loads("".join(profile("--json", "--least", "3", "-")))
+    check((found["samples"], found["known"]) == (12, 10) and
+          [(f["file"], int(f["offset"], 16), f["function"], f["samples"]) for f in found["functions"]] ==
+          sorted((("program", at[name], name, 3) for name in ("local", "gamma")), key=lambda f: f[1]), f"--json: {found}")
     program.profile.write_text("\n".join(lines) + "\n")
     check(profile(program.profile, status=1) == [], "a profile is no recording")
     check(len(program.fragments(program.run())) > 4, "it is not read")
