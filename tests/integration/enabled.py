@@ -241,4 +241,36 @@ def rescued(machine):
     check(not Path("/var/cache/mvld").exists() and not Path("/var/lib/mvld").exists(), "something is left in /var")
 
 
+def configured(machine):
+    """A program that an administrator configures by hand never gets analyses and a snapshot in the background; or the job
+    does it each time, or for a program that is not configured so."""
+    program, other, odd = machine.program("by hand"), machine.program("plainly"), machine.programs / "odd"
+    subprocess.run(["gcc", "-O2", "-Wl,--build-id=none", "-x", "c", "-", "-o", odd], input="int main(void) { return 0; }",
+                   text=True, check=True)
+    apps = machine.apps / "apps.d"
+    apps.mkdir(parents=True, exist_ok=True)
+    (apps / "mine.conf").write_text(f"[app]\nmatch = \"{program}\", {odd}, /nowhere/absent\npasses = direct-calls\non-miss = build\n"
+                                    f"[app]\nmatch = {other}\npasses = direct-calls\non-miss = plain\n")
+    did([machine.mvld, "config"])
+    started = [machine.mvld, "run", program]
+    check(not machine.is_applied(*started) and not machine.is_applied(*started), "a start analyses")
+    done = subprocess.run([machine.mvld, "enable", "--stale"], capture_output=True, text=True)
+    check(done.returncode == 0 and "build-id" in done.stderr, f"one cannot be analysed: {done}")
+    check(machine.is_applied(*started), "no snapshot is applied")
+    found = {item["object"]: item for item in json.loads(did([machine.mvld, "cache", "list", "--json"])) if item["kind"] == "snapshot"}
+    check(found[str(program)]["state"] == "good" and found[str(program)]["code"] > 0 and str(other) not in found, f"snapshots: {found}")
+    was = machine.files()
+    done = subprocess.run([machine.mvld, "enable", "--stale"], capture_output=True, text=True)
+    check((done.returncode, done.stdout, done.stderr) == (0, "", "") and machine.files() == was, f"it is done again: {done}")
+    shutil.copy(program, machine.programs / "new")
+    (machine.programs / "new").rename(program)  # upgraded
+    check(not machine.is_applied(*started), "a snapshot of the old file")
+    did([machine.mvld, "enable", "--stale"])
+    check(machine.is_applied(*started), "not renewed")
+    did([machine.mvld, "enable", other])
+    was = (machine.apps / "config.cache").stat()
+    did([machine.mvld, "enable", other])
+    check((machine.apps / "config.cache").stat() == was, "the path unit, which watches it, would start the job again")
+
+
 start(globals())

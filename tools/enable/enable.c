@@ -44,7 +44,8 @@ static const char usage[] =
     "  --unit NAME  for this unit of systemd's alone, whose ExecStart= names PROGRAM\n"
     "  --pass PASS  run this pass (again for more) instead of direct-calls, or of those before\n"
     "  --force      also a program that set-interp leaves alone\n"
-    "  --stale      again those that were enabled and an upgrade has left behind (mvld status)\n"
+    "  --stale      again those that were enabled and an upgrade has left behind (mvld status), and\n"
+    "               analyses and snapshots of those configured by path with on-miss = build\n"
     "  --json       say of each, as JSON, what `mvld status' would\n"
     "  --help       this text\n"
     "\n"
@@ -316,6 +317,8 @@ static int enable_stale(const struct wish *w)
     for (size_t i = 0; i < rows.n; i++)
         if (way_of(&rows.row[i]) && enable_is_stale(change_program(&rows.row[i])))
             status |= enable(w, change_program(&rows.row[i]));
+    if (!why)
+        status |= enable_build_configured(&rows);
     changes_free(&rows);
     free(record);
     return status;

@@ -67,8 +67,17 @@ char *enable_trouble(const struct change *, char **remedy);
 
 /* Whether the program is enabled and exists, but does not start from a snapshot that fits. */
 int enable_is_stale(const char *program);
+/* Whether a start of this program, which is in no record, applies a snapshot that is not stale. */
+int enable_has_snapshot(const char *program);
 /* Writes the objects of `mvld status --json' for this program, or one that says that it is not enabled. */
 void enable_report(struct json *, const char *program);
+
+/* ---- configured.c --------------------------------------------------------------------------- */
+
+/* Analyses the programs that this user's configuration names by path with on-miss = build, but for
+ * those in `rows` that are enabled, and builds their snapshots, where a start applies none that fits.
+ * Exit code. */
+int enable_build_configured(const struct changes *rows);
 
 /* ---- steps.c -------------------------------------------------------------------------------- */
 
@@ -84,7 +93,7 @@ int enable_run(const struct way *, const char *const *words, char **said);
 
 /* The configuration folder of this user, to be freed; or NULL: there is none. */
 char *enable_config_folder(void);
-/* Runs `mvld config`.  Returns its exit code. */
+/* Runs `mvld config`, unless that would change nothing.  Returns its exit code. */
 int enable_make_config(void);
 
 /* ---- process.c */

@@ -74,11 +74,33 @@ static char *reason(const char *said)
     return must_print("no snapshot is applied: %.*s", (int)strcspn(line, "\n"), line);
 }
 
+/* By a start as by `way`, or as usual. */
+static void try_start(struct state *s, const struct way *way, const char *program)
+{
+    char *said = NULL;
+
+    if (enable_run(way, (const char *const[]){"build", "--check", program, NULL}, &said)) {
+        s->why = reason(said);
+    } else {
+        s->snapshot = must_print("%.*s", (int)strcspn(said, "\n"), said);
+        measure(s);
+    }
+    free(said);
+}
+
+int enable_has_snapshot(const char *program)
+{
+    struct state s = {0};
+    try_start(&s, NULL, program);
+    int has = !s.why;
+    state_free(&s);
+    return has;
+}
+
 static struct state state_of(const struct change *c)
 {
     const char *program = change_program(c);
     struct state s = {0};
-    char *said = NULL;
 
     s.why = way_trouble(c, &s.remedy);
     if (s.why)
@@ -88,15 +110,9 @@ static struct state state_of(const struct change *c)
         s.remedy = must_print("sudo mvld status %s", program);
         return s;
     }
-    if (enable_run(way_of(c), (const char *const[]){"build", "--check", program, NULL}, &said)) {
-        s.why = reason(said);
-    } else {
-        s.snapshot = must_print("%.*s", (int)strcspn(said, "\n"), said);
-        measure(&s);
-    }
+    try_start(&s, way_of(c), program);
     if (s.why)
         s.remedy = must_print("mvld enable %s", program);
-    free(said);
     return s;
 }
 

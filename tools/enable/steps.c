@@ -149,7 +149,15 @@ char *enable_config_folder(void)
     return folder;
 }
 
+/* Not written again if it is the same: mvld-renew.path would start its job again and again. */
 int enable_make_config(void)
 {
-    return enable_run(NULL, (const char *const[]){"config", geteuid() ? "--user" : NULL, NULL}, NULL);
+    struct config_made made;
+    int same = !config_make(&made, geteuid() != 0, NULL);
+    char *differs = same ? config_made_differs(&made) : NULL;
+
+    same = same && !differs;
+    free(differs);
+    config_made_free(&made);
+    return same ? TOOL_OK : enable_run(NULL, (const char *const[]){"config", geteuid() ? "--user" : NULL, NULL}, NULL);
 }
