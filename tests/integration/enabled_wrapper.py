@@ -183,6 +183,14 @@ def users_wrapper(machine):
     did([*own, machine.mvld, "disable", "--all"])
     left = [path for path in sorted(home.rglob("*")) if path.is_file() or path.name in ("mvld", ".config")]
     check(left == [path for path in before if path.is_file()], f"left: {left}")
+    # Configured by hand, in her own folder.
+    apps = home / ".config/mvld/apps.d"
+    did([*own, "mkdir", "-p", apps])
+    did([*own, "sh", "-c", f"printf '[app]\\nmatch = {machine.programs}/tool\\npasses = direct-calls\\non-miss = build\\n' >{apps}/mine.conf"])
+    did([*own, machine.mvld, "config", "--user"])
+    did([*own, machine.mvld, "enable", "--stale"])
+    done = did([*own, machine.mvld, "run", f"{machine.programs}/tool", "-c", "cat /proc/$$/maps; true"])
+    check(f"{home}/.cache/mvld/snapshots/" in done, "what a user configured by hand has no snapshot")
 
 
 start(globals())
