@@ -147,7 +147,9 @@ static int check_rights(struct attach *a, const char *status)
     if (st.st_uid != ids[1])
         return attach_fail(a, "process %d keeps its memory to itself (it is not dumpable)", a->pid);
     if (attach_auxiliary(a, AT_SECURE))
-        return check_machine(a) ? -1 : attach_fail(a, "process %d was started with rights that its user had not (AT_SECURE)", a->pid);
+        return check_machine(a) ? -1
+                                : attach_fail(a, "process %d was started with rights that its user had not (AT_SECURE)",
+                                              a->pid);
     return 0;
 }
 

@@ -244,7 +244,8 @@ int tool_cache(int argc, char **argv)
         json_begin(r.json, NULL, '[');
     list(&r, argv + optind + 1, folders);
     cache_uses_free(&r.uses);
-    if (r.action == PRUNE && !folders && cache_keep_within("cache", r.size ? bound : cache_bound("cache"), INT64_MAX, r.json))
+    if (r.action == PRUNE && !folders &&
+        cache_keep_within("cache", r.size ? bound : cache_bound("cache"), INT64_MAX, r.json))
         r.failed = 1;
     if (r.json)
         json_end(r.json, ']');

@@ -74,7 +74,8 @@ int cache_read_size(const char *text, uint64_t *size);
 /* The value of CACHE_BOUND_VARIABLE, or CACHE_BOUND. */
 uint64_t cache_bound(const char *subcommand);
 /* Removes and reports (to `json` if it is not NULL) the least recently used entries of this user's
- * cache until it has no more than `bound` bytes; keeps those used since `since`.  0, or -1: something could not be removed. */
+ * cache until it has no more than `bound` bytes; keeps those used since `since`.  0, or -1:
+ * something could not be removed. */
 int cache_keep_within(const char *subcommand, uint64_t bound, int64_t since, struct json *json);
 
 #endif
