@@ -117,6 +117,12 @@ with scratch() as scratched:
     code, out, err = tried(folder, "--seconds", "0.5", "--json", "sleep", "0.2")
     equal((code, err, json.loads(out)["rounds"]), (3, "", 6), "a slow program has its six rounds")
     equal(tried(folder, "/nowhere/at-all")[0], 1, "a program that is not there")
+    for mode in (0o644, 0o755):
+        (folder / "main.c").chmod(mode)
+        equal(tried(folder, folder / "main.c")[:2], (1, ""), f"no program, mode {mode:o}")
+    begin = time.monotonic()
+    equal(tried(folder, "sleep", "60")[:2], (1, ""), "a program that does not end")
+    check(time.monotonic() - begin < 40, "neither its analysis nor its snapshot waits for its end")
     equal(tried(folder, "--seconds", "x", "true")[0], 2, "wrong usage")
     as_a_command(folder, program)
     interrupted(folder, program)

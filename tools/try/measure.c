@@ -69,8 +69,10 @@ static int run_once(const struct try_way *way, struct sample *s)
     struct rusage usage;
     int status;
     double start = now();
-    pid_t pid = fork();
+    pid_t pid;
 
+    sigaction(SIGALRM, &(struct sigaction){.sa_handler = end_it}, NULL);
+    pid = fork();
     if (pid < 0)
         return -1;
     if (!pid)
@@ -99,36 +101,34 @@ static void shuffle(size_t *order, size_t n)
     }
 }
 
-/* The first run of each method fills caches, and is not counted. */
-static const char *warm_up(struct try_runs *r)
+const char *try_plainly(struct try_runs *r)
 {
     struct sample ignored;
-    for (size_t i = 0; i < r->n_ways; i++) {
-        struct try_way *way = &r->ways[i];
-        int status = run_once(way, &ignored);
-        if (i == 0 && status < 0)
-            return must_print("it did not end within %d seconds: name arguments with which it does, "
-                              "such as --version", LONGEST);
-        if (i == 0)
-            r->status = status;
-        else if (status != r->status)
-            way->wrong = "it ends with another status than plainly";
-    }
-    return NULL;
+    r->status = run_once(&r->ways[0], &ignored);
+    return r->status >= 0 ? NULL : must_print("it did not end within %d seconds: name arguments with which it does, "
+                                              "such as --version", LONGEST);
+}
+
+/* The first run of each method fills caches, and is not counted. */
+static void warm_up(struct try_runs *r)
+{
+    struct sample ignored;
+    for (size_t i = 1; i < r->n_ways; i++)
+        if (run_once(&r->ways[i], &ignored) != r->status)
+            r->ways[i].wrong = "it ends with another status than plainly";
 }
 
 const char *try_measure(struct try_runs *r, double seconds, size_t most)
 {
-    struct sigaction action = {.sa_handler = end_it}, before;
+    const char *why = NULL;
     double start = now();
     size_t order[16];
 
     srandom((unsigned)now() ^ (unsigned)getpid());
-    sigaction(SIGALRM, &action, &before);
-    const char *why = warm_up(r);
+    warm_up(r);
     for (size_t i = 0; i < r->n_ways; i++)
         r->ways[i].samples = must_alloc(most, sizeof(struct sample));
-    while (!why && r->n_rounds < most && now() - start < (r->n_rounds < FEWEST ? fmax(seconds, PATIENCE) : seconds)) {
+    while (r->n_rounds < most && now() - start < (r->n_rounds < FEWEST ? fmax(seconds, PATIENCE) : seconds)) {
         shuffle(order, r->n_ways);
         for (size_t k = 0; k < r->n_ways; k++) {
             struct try_way *way = &r->ways[order[k]];
@@ -139,11 +139,10 @@ const char *try_measure(struct try_runs *r, double seconds, size_t most)
         progress("%zu rounds", r->n_rounds);
     }
     progress(NULL);
-    sigaction(SIGALRM, &before, NULL);
-    if (!why && r->ways[0].wrong)
-        return "it ends with one status or another, so that runs cannot be compared";
-    if (!why && r->n_rounds < FEWEST)
-        return must_print("%zu rounds are too few to tell: name arguments with which it ends sooner, or more --seconds", r->n_rounds);
+    if (r->ways[0].wrong)
+        why = "it ends with one status or another, so that runs cannot be compared";
+    else if (r->n_rounds < FEWEST)
+        why = must_print("%zu rounds are too few to tell: name arguments with which it ends sooner, or more --seconds", r->n_rounds);
     return why;
 }
 

@@ -182,7 +182,7 @@ static const char *resolve_program(char **argv, struct program *p)
 {
     char *path = program_find(argv[0]);
     const char *why = NULL;
-    if (!path || program_open(p, path))
+    if (!path || program_open(p, path) || access(path, X_OK))
         return strerror(errno);
     argv[0] = path;
     for (int depth = 0; p->kind == PROGRAM_SCRIPT && depth < 4; depth++) {
@@ -194,6 +194,8 @@ static const char *resolve_program(char **argv, struct program *p)
     }
     if (p->kind == PROGRAM_OURS)
         why = "it starts under mvld already; `mvld doctor' and MVLD_DEBUG=files say what is done";
+    else if (p->kind == PROGRAM_UNKNOWN)
+        why = "it is neither an ELF file nor a script";
     else
         why = program_objection(p);
     return why;
@@ -213,6 +215,9 @@ const char *prepare_ways(struct try_runs *r, const char *scratch, char **argv)
     r->ways = must_alloc(MOST_WAYS, sizeof *r->ways);
     add_way(r, "plain", NULL, argv, plain, &here);
     add_way(r, "plain, beside itself", NULL, argv, plain, &here);
+    why = try_plainly(r); /* a snapshot is made by a run to the end, too */
+    if (why)
+        return why;
     run_silently((char **)analyze, plain, &here);
     int refused = interp_essential(real) != NULL;
     char **wrapper = !refused && !strcmp(p.path, argv[0]) ? wrapped(argv, real) : NULL;
