@@ -80,6 +80,12 @@ with tempfile.TemporaryDirectory() as scratch:
     equal(cache("prune", "--all", folder=scratch), "", "a folder that holds no snapshots")
     equal(cache("prune"), f"unfinished  {images}/.new removed\n" + cache("list"), "prune: what was left")
     check(not (images / ".new").exists(), "it is still there")
+    (images / ".new").mkdir()
+    (images / ".new" / "0-half").write_bytes(bytes(1 << 16))
+    took = (images / ".new" / "0-half").stat().st_blocks * 512
+    removed, = json.loads(cache("prune", "--json"))
+    equal((removed["path"], removed["state"], removed["size"]), (f"{images}/.new", "unfinished", took), "prune, as JSON")
+    check(took and not (images / ".new").exists(), "it is still there")
     # What somebody else made there: what build and prune do with it is what they and the doctor say.
     for make in os.mkfifo, Path.touch, Path.mkdir, lambda path: path.symlink_to(scratch / "folder"):
         make(images / ".new")

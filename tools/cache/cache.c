@@ -109,10 +109,12 @@ static void look_at_left_over(struct request_of *r, const char *folder)
     const char *stays;
     struct cache_item left = {.path = cache_left_over(folder, &stays)};
 
-    if (left.path && r->action == PRUNE)
+    if (left.path && r->action == PRUNE) {
+        cache_item_measure(&left);
         prune(r, &left, "unfinished", "a build that was stopped has left it");
-    else if (left.path && !r->json)
+    } else if (left.path && !r->json) {
         printf("%-12s%s: %s\n", "unfinished", left.path, stays ? stays : "a build that was stopped has left it");
+    }
     free(left.path);
 }
 

@@ -25,8 +25,7 @@ static void add_file(struct cache_item *item, const struct stat *st)
     item->used = used > item->used ? used : item->used;
 }
 
-/* 0: not of the expected kind. */
-static int measure(struct cache_item *item)
+int cache_item_measure(struct cache_item *item)
 {
     struct dirent *entry;
     struct stat st;
@@ -51,7 +50,7 @@ static void add_item(struct cache_items *items, const char *folder, const char *
 {
     struct cache_item item = {.path = must_print("%s/%s", folder, name), .kind = kind};
 
-    if (!measure(&item)) {
+    if (!cache_item_measure(&item)) {
         free(item.path);
         return;
     }

@@ -26,6 +26,8 @@ struct cache_items {
     size_t n;
 };
 
+/* Fills in `size` and `used`.  0: it is not of its kind. */
+int cache_item_measure(struct cache_item *);
 /* Adds the entries of this folder, by name.  0, or -1 with errno: it cannot be read. */
 int cache_items_add(struct cache_items *, const char *folder);
 /* Adds the snapshots that this user's programs may start from: root's, and the user's own. */
