@@ -4,7 +4,7 @@
  *
  *     fuzz_X [-seconds=N] [-seed=N] [-runs=N] [seed file or folder ...]
  *
- * Without -seed, or with -seed=0, the random numbers are others each time.
+ * Without -seed, or with -seed=0, the seed is another one each time.
  *
  * A target defines LLVMFuzzerTestOneInput(), as for libFuzzer, and any of its
  * faults is the test's failure: a signal, a sanitizer's report, abort(), or one

@@ -32,8 +32,8 @@
 /* An object of the process, as its host loader lists them. */
 struct attach_object {
     char *name;  /* its name there; for the executable from /proc */
-    uint64_t start, bias, dynamic; /* start: where its ELF header is, unless it was linked to begin elsewhere than
-                                    * at 0 */
+    uint64_t start, bias, dynamic; /* start: of its ELF header; but the bias, if it is a library that was linked to
+                                    * another address than 0 */
 };
 
 struct attach {
@@ -46,8 +46,8 @@ struct attach {
     size_t n_objects;
     uint64_t syscall_ret, restorer; /* two addresses in libc's code: see call.c */
     struct attach_stopped *stopped;
-    struct attach_loan *loan; /* see hurry.c */
-    int hurries;
+    struct attach_waiter *waiter; /* see priority.c */
+    int raised; /* the priority */
     uint64_t pause; /* nanoseconds of the longest stop of a thread */
     unsigned long child; /* that the thread made when it was to be stopped, or 0 */
     struct attach_thread *others; /* further stopped threads */
@@ -158,10 +158,10 @@ int attach_has_children(const struct attach *, pid_t thread);
 /* Whether the stopped thread is on its own stack, and that has room for our frame. */
 int attach_is_on_its_stack(const struct attach *, const struct user_regs_struct *);
 
-/* ---- hurry.c: from attach_hurry() to attach_calm() nobody is served before the tool and this thread, if possible. */
-void attach_hurry(struct attach *, pid_t thread);
-void attach_calm(struct attach *);
-void attach_calm_for_good(struct attach *);
+/* ---- priority.c: a real-time priority for the tool and this thread, if the tool may have one */
+void attach_raise_priority(struct attach *, pid_t thread);
+void attach_restore_priority(struct attach *);
+void attach_end_priority(struct attach *); /* restores it, and ends the thread of the tool that is for it */
 
 /* ---- library.c: between attach_begin() and attach_end() */
 /* dlopen(3), dlclose(3), dlsym(3).  0, or -1: also when there is no such file or symbol. */

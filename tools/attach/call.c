@@ -150,7 +150,7 @@ static int lead(struct attach *a, struct user_regs_struct *r)
 /* Forgets the thread, and our memory, which it may be using. */
 static void forget(struct attach *a)
 {
-    attach_calm(a);
+    attach_restore_priority(a);
     a->thread = 0;
     a->stopped->area = 0;
 }
@@ -261,8 +261,8 @@ static int wait_done(struct attach *a, struct words *words)
         if ((status = attach_wait(a->thread, 0, NULL)) != -1) /* the whole process is stopped */
             ptrace(PTRACE_CONT, a->thread, NULL, attach_signal(status));
         attach_pause(tries);
-        if (tries == LONG_TRIES) /* so long a call is not made shorter */
-            attach_calm(a);
+        if (tries == LONG_TRIES) /* others need the processor, too */
+            attach_restore_priority(a);
     }
     return attach_fail(a, "process %d: the call has not returned after %u s, since another thread holds a lock; "
                        "it is left to end by itself", a->pid, CALL_MS / 1000);
@@ -324,7 +324,7 @@ int attach_give_back(struct attach *a)
         return lost(a);
     attach_release(a->thread, 0);
     pause = attach_clock() - s->since; /* before the tool may have to wait for a processor */
-    attach_calm(a);
+    attach_restore_priority(a);
     a->pause = pause > a->pause ? pause : a->pause;
     a->thread = 0;
     return 0;

@@ -146,7 +146,7 @@ static int check_rights(struct attach *a, const char *status)
         return attach_fail(a, "process %d has capabilities", a->pid);
     if (st.st_uid != ids[1])
         return attach_fail(a, "process %d keeps its memory to itself (it is not dumpable)", a->pid);
-    if (attach_auxiliary(a, AT_SECURE))
+    if (attach_auxiliary(a, AT_SECURE)) /* or it is a 32-bit process, whose vector was misread */
         return check_machine(a) ? -1
                                 : attach_fail(a, "process %d was started with rights that its user had not (AT_SECURE)",
                                               a->pid);
@@ -225,7 +225,7 @@ void attach_close(struct attach *a)
 {
     attach_let_go(a);
     attach_end(a);
-    attach_calm_for_good(a);
+    attach_end_priority(a);
     for (size_t i = 0; i < a->n_objects; i++)
         free(a->objects[i].name);
     free(a->objects);

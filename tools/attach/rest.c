@@ -272,7 +272,7 @@ int attach_leave(struct attach *a, int signal)
     a->stray = attach_release(a->thread, signal) ? a->thread : 0;
     if (a->child && attach_release((pid_t)a->child, 0))
         a->stray = (pid_t)a->child;
-    attach_calm(a);
+    attach_restore_priority(a);
     a->thread = 0;
     return -1;
 }
@@ -281,7 +281,7 @@ int attach_leave(struct attach *a, int signal)
  * clone(2) that began before the thread was traced; it may end at any moment, and the thread is not to be stopped then. */
 static int stop_thread(struct attach *a, enum attach_place place, int childless)
 {
-    attach_hurry(a, a->thread);
+    attach_raise_priority(a, a->thread);
     a->stopped->since = attach_clock();
     if (interrupt(a, &a->stopped->since) || (childless && attach_has_children(a, a->thread)) ||
         (look(a, place, 1) && follow(a, place)))

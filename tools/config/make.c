@@ -59,7 +59,8 @@ static int unreadable(struct config_made *m, const char *path, int error)
 
 /* ---- one file ----------------------------------------------------------------------- */
 
-/* Adds the part of an element of `match` that the loader compares first, without duplicates. */
+/* Adds the part of an element of `match` that the loader compares first, without duplicates; and a path to the
+ * programs. */
 static void list_element(struct config_made *m, struct ini_slice element)
 {
     char *text = must_alloc(element.length + 1, 1);
@@ -76,7 +77,12 @@ static void list_element(struct config_made *m, struct ini_slice element)
         m->list = list;
     }
     free(listed);
-    free(text);
+    if (*text == '/') {
+        m->programs = must_grow(m->programs, m->n_programs + 1, sizeof *m->programs);
+        m->programs[m->n_programs++] = text;
+    } else {
+        free(text);
+    }
 }
 
 /* The options of the passes that are found here; others may be in another MVLD_PASS_PATH. */
@@ -290,6 +296,9 @@ void config_made_free(struct config_made *m)
         free(m->sources[i].text);
     }
     free(m->sources);
+    for (size_t i = 0; i < m->n_programs; i++)
+        free(m->programs[i]);
+    free(m->programs);
     free(m->list);
     free(m->folder);
     free(m->path);

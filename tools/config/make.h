@@ -21,6 +21,8 @@ struct config_made {
     size_t n;
     size_t blocks; /* number of [app] in all of them: with 0, there is no output */
     char *list;    /* the first line of the output */
+    char **programs; /* the absolute paths in `match` of all [app] */
+    size_t n_programs;
     char why[512]; /* the error, with file and line; or "" */
     int hidden; /* the error is that this user may not read them */
     const char *passes; /* of config_make */

@@ -4,7 +4,6 @@
  * path with on-miss = build, and that `mvld enable` did not enable.  A start never analyses, so
  * that this happens in the background (`mvld enable --stale`).
  */
-#include "loader/config/ini.h"
 #include "loader/manager/pipeline.h"
 #include "tools/config/make.h"
 #include "tools/enable/enable.h"
@@ -22,11 +21,10 @@ static int wants_build(const char *path)
     struct pipeline *plan = NULL;
     struct program p;
     char why[512];
-    const char *miss = NULL;
 
     if (program_open(&p, path) || program_objection(&p) || request_plan(&p, &plan, why, sizeof why) || !plan)
         return 0;
-    miss = pipeline_setting(plan, "on-miss");
+    const char *miss = pipeline_setting(plan, "on-miss");
     int wants = miss && !strcmp(miss, "build");
     pipeline_free(plan);
     return wants;
@@ -52,19 +50,6 @@ static int is_enabled(const struct changes *rows, const char *path)
     return is;
 }
 
-static int build_matches(const struct changes *rows, struct ini_slice matches)
-{
-    struct ini_slice element;
-    int failed = 0;
-    while (ini_list_next(&matches, &element)) {
-        char *path = must_alloc(element.length + 1, 1);
-        if (ini_text(element, path) > 0 && *path == '/' && !is_enabled(rows, path))
-            failed |= build_once(path);
-        free(path);
-    }
-    return failed;
-}
-
 int enable_build_configured(const struct changes *rows)
 {
     struct config_made made;
@@ -72,19 +57,9 @@ int enable_build_configured(const struct changes *rows)
 
     if (failed)
         complain("enable", "%s", made.why);
-    for (size_t i = 0; i < made.n; i++) {
-        const struct config_source *s = &made.sources[i];
-        const char *text = memchr(s->text, '\n', s->length), *phrase; /* behind the file's name */
-        int in_app = 0;
-        struct ini_item item;
-        struct ini ini;
-        ini_begin(&ini, text, (size_t)(s->text + s->length - text), 1);
-        while (!ini_next(&ini, &item, &phrase) && item.kind != INI_END) {
-            in_app = item.kind == INI_SECTION ? ini_is(item.name, "app") : in_app;
-            if (item.kind == INI_KEY && in_app && ini_is(item.name, "match"))
-                failed |= build_matches(rows, item.value);
-        }
-    }
+    for (size_t i = 0; i < made.n_programs; i++)
+        if (!is_enabled(rows, made.programs[i]))
+            failed |= build_once(made.programs[i]);
     config_made_free(&made);
     return failed ? TOOL_FAILED : TOOL_OK;
 }

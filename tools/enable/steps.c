@@ -153,10 +153,10 @@ char *enable_config_folder(void)
 int enable_make_config(void)
 {
     struct config_made made;
-    int same = !config_make(&made, geteuid() != 0, NULL);
-    char *differs = same ? config_made_differs(&made) : NULL;
+    int wrong = config_make(&made, geteuid() != 0, NULL);
+    char *differs = wrong ? NULL : config_made_differs(&made);
+    int same = !wrong && !differs;
 
-    same = same && !differs;
     free(differs);
     config_made_free(&made);
     return same ? TOOL_OK : enable_run(NULL, (const char *const[]){"config", geteuid() ? "--user" : NULL, NULL}, NULL);

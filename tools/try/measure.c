@@ -69,10 +69,8 @@ static int run_once(const struct try_way *way, struct sample *s)
     struct rusage usage;
     int status;
     double start = now();
-    pid_t pid;
+    pid_t pid = fork();
 
-    sigaction(SIGALRM, &(struct sigaction){.sa_handler = end_it}, NULL);
-    pid = fork();
     if (pid < 0)
         return -1;
     if (!pid)
@@ -104,6 +102,8 @@ static void shuffle(size_t *order, size_t n)
 const char *try_plainly(struct try_runs *r)
 {
     struct sample ignored;
+
+    sigaction(SIGALRM, &(struct sigaction){.sa_handler = end_it}, NULL);
     r->status = run_once(&r->ways[0], &ignored);
     return r->status >= 0 ? NULL : must_print("it did not end within %d seconds: name arguments with which it does, "
                                               "such as --version", LONGEST);
@@ -120,7 +120,6 @@ static void warm_up(struct try_runs *r)
 
 const char *try_measure(struct try_runs *r, double seconds, size_t most)
 {
-    const char *why = NULL;
     double start = now();
     size_t order[16];
 
@@ -140,10 +139,10 @@ const char *try_measure(struct try_runs *r, double seconds, size_t most)
     }
     progress(NULL);
     if (r->ways[0].wrong)
-        why = "it ends with one status or another, so that runs cannot be compared";
-    else if (r->n_rounds < FEWEST)
-        why = must_print("%zu rounds are too few to tell: name arguments with which it ends sooner, or more --seconds", r->n_rounds);
-    return why;
+        return "it ends with one status or another, so that runs cannot be compared";
+    if (r->n_rounds < FEWEST)
+        return must_print("%zu rounds are too few to tell: name arguments with which it ends sooner, or more --seconds", r->n_rounds);
+    return NULL;
 }
 
 static int compare_doubles(const void *a, const void *b)

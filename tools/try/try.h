@@ -39,10 +39,11 @@ struct try_runs {
     int status; /* the plain program's, from waitpid */
 };
 
-/* measure.c: runs the first method once.  NULL, or why nothing can be measured: it does not end. */
+/* measure.c.  First: runs the plain program once, for its status.  NULL, or why nothing can be measured: it does not
+ * end. */
 const char *try_plainly(struct try_runs *);
 
-/* Runs all methods in each round, in random order, until `seconds` are over or `most`
+/* Then: runs all methods in each round, in random order, until `seconds` are over or `most`
  * rounds are done.  A method whose status differs from the plain one's gets `wrong`.  NULL, or why
  * nothing can be measured. */
 const char *try_measure(struct try_runs *, double seconds, size_t most);

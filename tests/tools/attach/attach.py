@@ -56,7 +56,7 @@ def priority(pid):
     return int(Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[15])
 
 
-def may_hurry():
+def may_have_priority():
     """In a process of its own."""
     return subprocess.run(["chrt", "-f", "1", "true"], capture_output=True).returncode == 0
 
@@ -71,7 +71,7 @@ def calls():
     p = start(HARD, "long")
     for _ in range(3):  # a thread that waits for a processor while it is stopped is stopped for longer
         code, out, err = run(GETPID, p.pid, 3, "priority")
-        equal((code, out.split()[:1]), (0, [str(2**64 - 2) if may_hurry() else "20"]), f"its priority while it is stopped: {out}{err}")
+        equal((code, out.split()[:1]), (0, [str(2**64 - 2) if may_have_priority() else "20"]), f"its priority while it is stopped: {out}{err}")
         equal(priority(p.pid), 20, "its priority afterwards")
     blocked = subprocess.run([GETPID, str(p.pid), "3"], stdout=subprocess.PIPE, text=True, timeout=60,
                              preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals()))

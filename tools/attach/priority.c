@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * attach/priority.c: a real-time priority for the tool and the thread that it stops, if the tool may have one.
+ *
+ * The thread inherits its priority (priority inheritance, futex(2)).  A second thread of the tool, the waiter, waits for a
+ * lock of the tool (FUTEX_LOCK_PI).  The lock's word says that the stopped thread owns it, so the kernel gives that thread
+ * the waiter's priority.  The thread's own settings stay as they are.  When the tool ends, even if it is killed, the
+ * waiter's wait ends, and with it the inheritance.
+ *
+ * The waiter's priority is below the tool's.  Otherwise a thread that never waits could keep the tool from ending it.
+ */
+#include "tools/attach/attach.h"
+
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sched.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define BEGIN_MS 2 /* for the waiter to begin its wait */
+#define TOOLS 2
+#define WAITERS 1 /* and so the stopped thread's */
+
+struct attach_waiter { /* in shared memory: the owner of a private lock must have the tool's memory */
+    uint32_t word; /* the lock's: the owner's thread number, and FUTEX_WAITERS once the waiter waits */
+    pid_t owner, number; /* number: the waiter's */
+    pthread_t thread; /* the waiter */
+    sem_t end; /* the waiter ends behind this, also if the owner has ended: until then `number` is its own */
+};
+
+static int set_priority(pid_t thread, int priority)
+{
+    return sched_setscheduler(thread, priority ? SCHED_FIFO : SCHED_OTHER, &(struct sched_param){.sched_priority = priority});
+}
+
+static void *wait_for_lock(void *waiter)
+{
+    struct attach_waiter *w = waiter;
+    sigset_t end;
+
+    sigemptyset(&end);
+    sigaddset(&end, SIGUSR1);
+    pthread_sigmask(SIG_UNBLOCK, &end, NULL); /* whoever started the tool may have blocked it */
+    __atomic_store_n(&w->number, (pid_t)syscall(SYS_gettid), __ATOMIC_RELEASE);
+    syscall(SYS_futex, &w->word, FUTEX_LOCK_PI, 0, NULL, NULL, 0);
+    while (sem_wait(&w->end))
+        ;
+    return NULL;
+}
+
+static void on_signal(int signal)
+{
+    (void)signal;
+}
+
+/* The kernel restarts the wait behind the signal, and then the lock is free. */
+static void end_waiter(struct attach *a)
+{
+    struct attach_waiter *w = a->waiter;
+
+    if (!w)
+        return;
+    __atomic_store_n(&w->word, 0, __ATOMIC_SEQ_CST);
+    if (w->number)
+        set_priority(w->number, WAITERS); /* the tool waits for it */
+    sem_post(&w->end);
+    pthread_kill(w->thread, SIGUSR1);
+    pthread_join(w->thread, NULL);
+    munmap(w, sizeof *w);
+    a->waiter = NULL;
+}
+
+static int has_begun(const struct attach_waiter *w)
+{
+    return __atomic_load_n(&w->number, __ATOMIC_ACQUIRE) && __atomic_load_n(&w->word, __ATOMIC_ACQUIRE) & FUTEX_WAITERS;
+}
+
+/* The waiter begins with the tool's own priority, and so at once. */
+static void begin_waiter(struct attach *a, pid_t thread)
+{
+    struct attach_waiter *w = mmap(NULL, sizeof *w, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    uint64_t until = attach_clock() + BEGIN_MS * UINT64_C(1000000);
+
+    if (w == MAP_FAILED)
+        return;
+    w->owner = thread;
+    w->word = (uint32_t)thread;
+    sem_init(&w->end, 0, 0);
+    signal(SIGUSR1, on_signal);
+    if (pthread_create(&w->thread, NULL, wait_for_lock, w)) {
+        munmap(w, sizeof *w);
+        return;
+    }
+    a->waiter = w;
+    while (!has_begun(w) && attach_clock() < until)
+        sched_yield();
+    if (!has_begun(w)) /* a kernel without such locks, or the thread has ended */
+        end_waiter(a);
+}
+
+void attach_raise_priority(struct attach *a, pid_t thread)
+{
+    if (sched_getscheduler(0) != SCHED_OTHER || set_priority(0, TOOLS))
+        return;
+    a->raised = 1;
+    if (a->waiter && a->waiter->owner != thread)
+        end_waiter(a);
+    if (!a->waiter)
+        begin_waiter(a, thread);
+    if (a->waiter)
+        set_priority(a->waiter->number, WAITERS);
+}
+
+void attach_restore_priority(struct attach *a)
+{
+    if (!a->raised)
+        return;
+    if (a->waiter)
+        set_priority(a->waiter->number, 0);
+    set_priority(0, 0);
+    a->raised = 0;
+}
+
+void attach_end_priority(struct attach *a)
+{
+    attach_restore_priority(a);
+    end_waiter(a);
+}
