@@ -159,33 +159,47 @@ int attach_has_note(const struct attach *a, const struct attach_object *object, 
     return has;
 }
 
-/* The executable is the file with a DT_DEBUG (the kernel may have executed a loader that runs it);
- * for a static program, the executed file. */
-static int add_program(struct attach *a, uint64_t *debug)
+/* The executable is the file with a DT_DEBUG (the kernel may have executed a loader that runs it); `found`.  While there
+ * is none, it is the executed file.  0, or -1. */
+static int find_program(struct attach *a, const char *exe, struct attach_object *found, char path[4200], uint64_t *debug)
 {
     FILE *maps = open_maps(a);
-    char path[4200], exe[4096];
-    struct attach_object found = {0}, executed = {0};
+    struct attach_object executed = {0};
     uint64_t start;
 
-    name_of_exe(a, exe, sizeof exe);
     *debug = 0;
-    while (!*debug && maps && !next_beginning(maps, &start, path)) {
-        if (read_program(a, start, &found, debug))
-            continue;
-        if (*debug)
-            found.name = must_print("%s", path);
-        else if (!strcmp(path, exe))
-            executed = found;
-    }
-    if (maps)
-        fclose(maps);
+    while (!*debug && maps && !next_beginning(maps, &start, path))
+        if (!read_program(a, start, found, debug) && !*debug && !strcmp(path, exe))
+            executed = *found;
     if (!*debug) {
-        found = executed;
-        found.name = must_print("%s", exe);
+        *found = executed;
+        snprintf(path, 4200, "%s", exe);
     }
+    if (!maps)
+        return attach_fail(a, "process %d has ended", a->pid);
+    fclose(maps);
+    return 0;
+}
+
+/* It has no host loader, which would fill in a DT_DEBUG.  While the kernel executes a program, it has no AT_ENTRY. */
+static int is_static(const struct attach *a)
+{
+    return attach_auxiliary(a, AT_ENTRY) && !attach_auxiliary(a, AT_BASE);
+}
+
+static int add_program(struct attach *a, uint64_t until, uint64_t *debug)
+{
+    struct attach_object found = {0};
+    char path[4200], exe[4096];
+    int err;
+
+    name_of_exe(a, exe, sizeof exe);
+    do
+        err = find_program(a, exe, &found, path, debug);
+    while (!err && !*debug && !is_static(a) && attach_clock() < until && usleep(100) == 0);
+    found.name = must_print("%s", path);
     add_object(a, found);
-    return maps ? 0 : attach_fail(a, "process %d has ended", a->pid);
+    return err;
 }
 
 void attach_path(const struct attach *a, const struct attach_object *object, char *to, size_t size)
@@ -342,7 +356,7 @@ int attach_objects(struct attach *a)
     struct link_map map;
     int err;
 
-    if (add_program(a, &at))
+    if (add_program(a, until, &at))
         return -1;
     do
         err = !at || attach_read(a, at, &debug, sizeof debug);
