@@ -8,20 +8,16 @@
  *         │                                                 │  ▲        │
  *         └─► mv_switch list ◄──────── guards ──────────────┘  └────────┘
  *
- *   gather.c   notes and tables become units, all checked
+ *   gather.c   notes and tables become units, all checked; objects that are closed
  *   records.c  records become points and switches
- *   forget.c   objects that are closed
  *   sites.c    recorded calls become sites: decoded, sorted, assigned to points
- *   select.c   which variant fits the values
- *   bind.c     the wanted binding of each point
+ *   bind.c     the wanted binding of each point; which variant fits the values
  *   words.c    present and wanted words of entries and sites; write.c  writes the difference
  *              as one batch of patches
- *   outcome.c  the outcome of each point; describe.c  for people
- *   layout.c   makes the arrays of words; places.c  addresses of moved code
- *   site.c     instructions at call sites; inline.c  bodies that fit into one; read.c  reads
- *              of constants
- *   engine.c   the lock, the look-ups; operations.c  the functions of interface.h; sentences.c  error
- *              sentences, reports
+ *   outcome.c  the outcome of each point; error sentences, reports; lines for people
+ *   layout.c   makes the arrays of words; addresses of moved code
+ *   site.c     instructions at call sites, and reads of constants; inline.c  bodies that fit into one
+ *   engine.c   the lock, the look-ups, tables; operations.c  the functions of interface.h
  *
  *   A constant (multiverse("constant")) is a point without an entry, one in each unit that reads it.
  *   Its sites are these reads.
@@ -117,7 +113,7 @@ struct mv_site {
                            * other: in the moved code, if both run, else MV_NO_WORD */
     int32_t distance;     /* to the moved code, or 0 */
     uint8_t kind, length; /* enum mv_site_kind */
-    uint8_t runs_original; /* see places.c */
+    uint8_t runs_original; /* see layout.c */
 };
 
 /* See words.c. */
@@ -232,19 +228,6 @@ struct mv_point *mv_find_point(struct mv_engine *, uintptr_t address);
 struct mv_switch *mv_find_switch(struct mv_engine *, uintptr_t address);
 /* The pin of this object, or NULL. */
 struct mv_pin *mv_find_pin(struct mv_reply *, uintptr_t bias, const void *dynamic);
-
-/* ---- sentences.c */
-/* Records an error sentence in the image and in the reply; returns -err. */
-int mv_fail(struct mv_engine *, int err, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-/* Adds a line to the report of the present call, and to the log. */
-void mv_report(struct mv_engine *, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* The same, also for the reports of later commits. */
-void mv_refuse(struct mv_engine *, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Drops such lines about an object that is closed: they begin with its name. */
-void mv_forget_refusals(struct mv_engine *, const char *object);
-
-/* ---- table.c */
 /* Reserves `n` elements, so that as many puts cannot fail.  0 or -ENOMEM. */
 int mv_table_room(struct mv_engine *, struct mv_table *, size_t n);
 int mv_table_put(struct mv_engine *, struct mv_table *, uintptr_t key, void *value);
@@ -255,7 +238,6 @@ void mv_table_clear(struct mv_table *);
 /* Returns 0, -ENOMEM; -EALREADY if the process already has an engine: see `other`. */
 int mv_added(struct mv_engine *, const struct mvld_object *const *objects, size_t n);
 void mv_removed(struct mv_engine *, const struct mvld_object *const *objects, size_t n);
-void mv_release_tables(struct mv_engine *, struct mv_tables *);
 
 /* ---- records.c */
 void mv_gather_records(struct mv_engine *, struct mv_unit *);
@@ -284,7 +266,11 @@ int mv_has_sites(const struct mv_unit *, uintptr_t start, size_t size);
 /* Rebuilds the points' lists of sites. */
 void mv_link_sites(struct mv_engine *);
 
-/* ---- places.c */
+/* ---- layout.c */
+/* Makes the words of a unit's sites and entries: 0, -ENOMEM. */
+int mv_make_words(struct mv_engine *, struct mv_unit *);
+/* Links the stretches of all present units. */
+void mv_link_stretches(struct mv_engine *);
 /* The original address of code that may be moved code. */
 uintptr_t mv_original(const struct mv_engine *, uintptr_t address);
 /* The code that runs for the wanted variant: the moved code, if any.  A function's original address
@@ -296,12 +282,6 @@ uintptr_t mv_readable(const struct mv_engine *, uintptr_t original, size_t lengt
 /* *moved: the address of the moved copy, or 0.  Returns 1: the original runs, too; 2: only the
  * original runs, as all of its object. */
 int mv_places(const struct mv_engine *, uintptr_t original, uintptr_t *moved);
-
-/* ---- layout.c */
-/* Makes the words of a unit's sites and entries: 0, -ENOMEM. */
-int mv_make_words(struct mv_engine *, struct mv_unit *);
-/* Links the stretches of all present units. */
-void mv_link_stretches(struct mv_engine *);
 
 /* ---- words.c */
 /* The number of words of the instruction that begins with this one: 1, or 2. */
@@ -319,18 +299,6 @@ int mv_words_are_intact(const struct mv_engine *, const struct mv_unit *);
 /* After a fork during a commit: reads the words again. */
 void mv_repair(struct mv_engine *);
 
-/* ---- select.c */
-void mv_read_switches(struct mv_engine *);
-/* Whether the values, as read, are those of the last commit of everything. */
-int mv_values_are_in_force(const struct mv_engine *);
-/* Sets the point's wanted binding.  `in_force`: by the committed values. */
-void mv_select(struct mv_engine *, struct mv_point *, int in_force);
-/* Records the state in force (README.md) after an operation on everything, or on one switch. */
-void mv_remember(struct mv_engine *, enum mv_action, struct mv_switch *only);
-/* Whether the last operation that reached such a function was a commit. */
-int mv_is_in_force(const struct mv_engine *, const struct mv_point *);
-uint64_t mv_switch_read(const struct mv_switch *);
-
 /* ---- bind.c */
 int mv_apply(struct mv_engine *, enum mv_action, enum mv_scope, uintptr_t what);
 /* Binds new points to the state in force. */
@@ -339,6 +307,9 @@ int mv_apply_fresh(struct mv_engine *);
 void mv_finished(struct mv_engine *);
 /* Whether every site and entry of the object has the bytes that we wrote last. */
 int mv_object_is_intact(struct mv_engine *, const struct mvld_object *);
+/* Whether the last operation that reached such a function was a commit. */
+int mv_is_in_force(const struct mv_engine *, const struct mv_point *);
+uint64_t mv_switch_read(const struct mv_switch *);
 
 /* ---- outcome.c */
 /* Called before an operation decides on the point, or only retries a refusal. */
@@ -351,8 +322,15 @@ void mv_outcomes_finish(struct mv_engine *);
 const char *mv_why(int error); /* a phrase */
 /* 0: a stub of a function pointer that another stub represents. */
 int mv_is_first(const struct mv_engine *, const struct mv_point *);
-
-/* ---- describe.c */
+/* Records an error sentence in the image and in the reply; returns -err. */
+int mv_fail(struct mv_engine *, int err, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* Adds a line to the report of the present call, and to the log. */
+void mv_report(struct mv_engine *, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The same, also for the reports of later commits. */
+void mv_refuse(struct mv_engine *, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Drops such lines about an object that is closed: they begin with its name. */
+void mv_forget_refusals(struct mv_engine *, const char *object);
 void mv_describe(const struct mv_item *, char *text, size_t size);
 
 /* ---- write.c */

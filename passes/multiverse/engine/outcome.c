@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * outcome.c: the outcome of each function in an operation, for the program's queries.
+ * outcome.c: the outcome of each function in an operation, for the program's queries; and the engine's sentences.
  *
  *     decided         written                         finished
  *     unchanged ────► changed                    ───► of the stubs of one pointer, the worst
@@ -99,4 +99,121 @@ const char *mv_why(int error)
         return "this process may not change its code";
     }
     return "the system refused";
+}
+
+/* ---- errors, reports, refusals */
+
+static void add_line(char *text, size_t size, size_t *used, size_t *lost, const char *line)
+{
+    size_t length = rimf_strlen(line);
+
+    if (length + 2 > size - *used) {
+        ++*lost;
+        return;
+    }
+    memcpy(text + *used, line, length);
+    *used += length;
+    text[(*used)++] = '\n';
+    text[*used] = 0;
+}
+
+int mv_fail(struct mv_engine *engine, int err, const char *format, ...)
+{
+    char text[sizeof engine->reply->error];
+    va_list args;
+
+    va_start(args, format);
+    rimf_vformat(text, sizeof text, format, args);
+    va_end(args);
+    if (engine->reply)
+        memcpy(engine->reply->error, text, sizeof text);
+    return engine->api->fail(engine->image, err, "%s", text);
+}
+
+static void report_line(struct mv_engine *engine, const char *line)
+{
+    struct mv_reply *reply = engine->reply;
+
+    if (reply)
+        add_line(reply->report, sizeof reply->report, &reply->used, &reply->lost, line);
+    engine->api->log(engine->image, MVLD_LOG_PASSES, "multiverse: %s", line);
+}
+
+void mv_report(struct mv_engine *engine, const char *format, ...)
+{
+    char text[512];
+    va_list args;
+
+    if (!engine->reply && !engine->api->log_enabled(engine->image, MVLD_LOG_PASSES))
+        return;
+    va_start(args, format);
+    rimf_vformat(text, sizeof text, format, args);
+    va_end(args);
+    report_line(engine, text);
+}
+
+void mv_refuse(struct mv_engine *engine, const char *format, ...)
+{
+    char text[512];
+    va_list args;
+
+    va_start(args, format);
+    rimf_vformat(text, sizeof text, format, args);
+    va_end(args);
+    engine->api->fail(engine->image, ENOEXEC, "%s", text);
+    engine->api->log(engine->image, MVLD_LOG_PASSES, "multiverse: %s", text);
+    add_line(engine->refusals, sizeof engine->refusals, &engine->refusals_used,
+             &engine->n_refusals_lost, text);
+}
+
+void mv_forget_refusals(struct mv_engine *engine, const char *object)
+{
+    size_t length = rimf_strlen(object), kept = 0, next;
+
+    for (size_t at = 0; at < engine->refusals_used; at = next) {
+        const char *line = engine->refusals + at;
+
+        for (next = at; engine->refusals[next++] != '\n';)
+            ;
+        if (!rimf_strncmp(line, object, length) && line[length] == ':' && line[length + 1] == ' ')
+            continue;
+        memmove(engine->refusals + kept, line, next - at);
+        kept += next - at;
+    }
+    engine->refusals[engine->refusals_used = kept] = 0;
+}
+
+/* ---- one line for people */
+
+static void describe_switch(const struct mv_item *item, char *text, size_t size)
+{
+    const struct multiverse_info_var *var = item->var;
+    char value[24];
+
+    if (var->is_signed)
+        rimf_format(value, sizeof value, "%ld", (long)item->value);
+    else
+        rimf_format(value, sizeof value, "%lu", (unsigned long)item->value);
+    rimf_format(text, size, "switch %s at %p: %u bytes, value %s, %zu functions%s", var->name, var->location,
+                var->width, value, var->n_functions, var->is_bound ? "" : ", unbound");
+}
+
+static void describe_function(const struct multiverse_info_fn *fn, char *text, size_t size)
+{
+    if (fn->is_constant)
+        rimf_format(text, size, "constant %s at %p: %zu reads, %s", fn->name, fn->function, fn->n_callsites,
+                    fn->active ? "in the code" : "loaded");
+    else
+        rimf_format(text, size, "function %s%s at %p: %zu variants, %zu call sites, %s %s", fn->name,
+                    fn->is_pointer ? " (pointer)" : "", fn->function, fn->n_variants, fn->n_callsites,
+                    fn->active ? "bound to" : "not bound",
+                    fn->active_name ? fn->active_name : fn->active ? "a function" : "");
+}
+
+void mv_describe(const struct mv_item *item, char *text, size_t size)
+{
+    if (item->var)
+        describe_switch(item, text, size);
+    else
+        describe_function(item->fn, text, size);
 }

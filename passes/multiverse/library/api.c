@@ -2,15 +2,16 @@
  *
  * api.c: libmultiverse, the functions of multiverse.h.
  *
- * The library has no state but a link to the one engine of the process (link.c), a reply for each thread
- * (reply.c), and whom to tell of what was missed.
+ * The library has no state but a link to the one engine of the process and a reply for each thread (link.c),
+ * and whom to tell of what was missed.
  */
+#include "passes/multiverse/library/library.h"
+
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
-
-#include "passes/multiverse/library/library.h"
+#include <unistd.h>
 
 #define MISSES 16 /* reported at once */
 
@@ -282,4 +283,22 @@ const char *multiverse_report(void)
     struct mv_reply *reply = mv_reply_mine();
 
     return reply ? reply->report : "";
+}
+
+/* A direct system call: write(2) would be a cancellation point, with the engine's lock held. */
+static void print_item(void *cookie, const struct mv_item *item)
+{
+    char line[512];
+    size_t length;
+
+    (void)cookie;
+    mv_describe(item, line, sizeof line - 1);
+    length = strlen(line);
+    line[length++] = '\n';
+    sys_write(&rimf_sys_kernel, STDERR_FILENO, line, length);
+}
+
+void multiverse_dump_info(void)
+{
+    mv_each(print_item, NULL);
 }

@@ -49,16 +49,15 @@ void mv_pins_drop(struct mv_reply *);
 void mv_pins_before_fork(void);
 void mv_pins_after_fork(int in_child);
 
-/* list_lock.c.  Returns the link map in a child of fork in which dl_iterate_phdr would wait for
+/* Returns the link map in a child of fork in which dl_iterate_phdr would wait for
  * ever, or dlopen would end the process; else NULL. */
 const struct link_map *mv_list_lost(void);
 /* Whether another thread was closing libraries at that fork: some listed ones may be unmapped. */
 int mv_list_is_shrinking(void);
 void mv_list_find_lock(void); /* once, before any child */
-void mv_list_in_child(void);
 
 /* This thread's reply, or NULL if it has none; mv_reply_make makes it, or sets errno; the third
- * returns a reply that says that there was no memory for one.  reply.c */
+ * returns a reply that says that there was no memory for one.  link.c */
 struct mv_reply *mv_reply_mine(void);
 struct mv_reply *mv_reply_make(void);
 int mv_reply_missing(void);
