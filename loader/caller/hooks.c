@@ -24,7 +24,7 @@
  * it returns the start of the original function.
  *
  * backtrace() and other stack walkers get original addresses in the first place if the program's
- * unwinder is a known one (caller/unwind.c): its results are replaced.
+ * unwinder is a known one (caller/find.c): its results are replaced.
  *
  * The original of f runs, whoever calls it: rimf_image_keep_original makes its moved code a jump to
  * it.
@@ -36,7 +36,7 @@
  * caller_prepare checks everything before anything is changed; caller_install writes the stubs and
  * then the jumps, through the patch engine.  If that fails for the C library, no jump is written,
  * and no code may run in moved code.  At a start from a snapshot most of the jumps come with the
- * code, see caller/snapshot.c.
+ * code, see caller/stub.c.
  */
 #include "loader/caller/private.h"
 

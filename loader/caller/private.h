@@ -44,7 +44,7 @@ size_t caller_begin_stub(uint8_t code[CALLER_STUB], size_t which);
 /* Called before code is moved: tells unwinders about the stubs. */
 void caller_describe(struct loader *);
 
-/* caller/snapshot.c: writes what a snapshot does not contain.  0; otherwise no jump to a stub
+/* caller/stub.c: writes what a snapshot does not contain.  0; otherwise no jump to a stub
  * exists, and caller/hooks.c does everything. */
 int caller_snapshot(struct loader *);
 
@@ -75,7 +75,7 @@ unsigned caller_asks(const struct caller_function *function, struct call_way);
 /* Whether it contains this instruction. */
 int caller_compares(const struct caller_function *function, const uint8_t bytes[4]);
 
-/* caller/unwind.c: finds four functions of the program's unwinder, and sets l->caller->unwinder.  0;
+/* caller/find.c: finds four functions of the program's unwinder, and sets l->caller->unwinder.  0;
  * -ENOENT: there is none; -ENOTSUP: they are not of the known form. */
 int caller_find_unwinder(struct loader *);
 

@@ -1,66 +1,229 @@
-/* SPDX-License-Identifier: MIT */
-#include "loader/config/config.h"
+/* SPDX-License-Identifier: MIT
+ *
+ * loader/config/config.c: what a configuration says, entry by entry; or why not.
+ */
 #include "rimf/base/base.h"
+
+#include "loader/config/config.h"
 
 #include <errno.h>
 
-/* The XDG rules: a path that is not absolute counts as unset. */
-static const char *absolute(const char *value)
+int refuse(const struct why *why, int err, const char *format, ...)
 {
-    return value && value[0] == '/' ? value : NULL;
+    va_list arguments;
+
+    va_start(arguments, format);
+    rimf_vformat(why->text, why->size, format, arguments);
+    va_end(arguments);
+    return -err;
 }
 
-void config_environment(const struct pipeline_query *query, struct config_environment *out)
+int refuse_at(const struct why *why, int err, const char *file, unsigned line, const char *format,
+              ...)
 {
-    static const struct {
-        const char *name;
-        size_t offset;
-    } known[] = {
-        {"HOME=", offsetof(struct config_environment, home)},
-        {"XDG_CONFIG_HOME=", offsetof(struct config_environment, xdg_config_home)},
-        {"MVLD_CONFIG=", offsetof(struct config_environment, config)},
-        {"MVLD_TUNABLES=", offsetof(struct config_environment, tunables)},
-        {"MVLD_PASS_PATH=", offsetof(struct config_environment, pass_path)},
+    va_list arguments;
+    size_t used;
+
+    if (line)
+        used = rimf_format(why->text, why->size, "%s:%u: ", file, line);
+    else
+        used = rimf_format(why->text, why->size, "%s: ", file);
+    if (used < why->size) {
+        va_start(arguments, format);
+        rimf_vformat(why->text + used, why->size - used, format, arguments);
+        va_end(arguments);
+    }
+    return -err;
+}
+
+/* ---- the keys and values of a block ----------------------------------------------------- */
+
+#define KEYS_MAX 10000u /* of one program; a file with more is no configuration */
+
+int config_no_memory(const struct why *why)
+{
+    return refuse(why, ENOMEM, "there is no memory for the configuration");
+}
+
+static uint32_t hash_of(const char *section, const char *key)
+{
+    uint32_t hash = 2166136261u;
+
+    for (; *section; section++)
+        hash = (hash ^ (unsigned char)*section) * 16777619u;
+    for (hash = (hash ^ '.') * 16777619u; *key; key++)
+        hash = (hash ^ (unsigned char)*key) * 16777619u;
+    return hash;
+}
+
+const struct config_entry *config_find(const struct config *config, const char *section,
+                                       const char *key)
+{
+    uint32_t hash = hash_of(section, key);
+    const struct config_entry *e = config->entries;
+
+    while (e && !(e->hash == hash && rimf_streq(e->section, section) && rimf_streq(e->key, key)))
+        e = e->next;
+    return e;
+}
+
+int config_put(struct rimf_heap *heap, struct config *config, const struct config_entry *entry,
+               int replace, const struct why *why)
+{
+    struct config_entry *there =
+        (struct config_entry *)config_find(config, entry->section, entry->key);
+
+    if (there && !replace)
+        return refuse_at(why, EINVAL, entry->file, entry->line, "'%s' of [%s] is said twice, first in line %u",
+                         entry->key, entry->section, there->line);
+    if (!there) {
+        if (config->n_entries == KEYS_MAX)
+            return refuse_at(why, E2BIG, entry->file, entry->line, "there are more than %u keys for one program",
+                             KEYS_MAX);
+        there = rimf_heap_alloc(heap, sizeof(*there));
+        if (!there)
+            return config_no_memory(why);
+        if (!config->tail)
+            config->tail = &config->entries;
+        *config->tail = there;
+        config->tail = &there->next;
+        config->n_entries++;
+    }
+    struct config_entry *next = there->next;
+    *there = *entry;
+    there->next = next;
+    there->hash = hash_of(entry->section, entry->key);
+    return 0;
+}
+
+static int load_key(struct rimf_heap *heap, const char *section, const struct ini_item *item, struct config *config,
+                    const struct why *why)
+{
+    char *raw = rimf_heap_copy_part(heap, item->value.at, item->value.length);
+    char *text = rimf_heap_alloc(heap, item->value.length + 1);
+    struct config_entry entry = {
+        .section = section,
+        .key = rimf_heap_copy_part(heap, item->name.at, item->name.length),
+        .raw = {raw, item->value.length},
+        .text = text,
+        .file = config->file,
+        .line = item->line,
     };
 
-    *out = (struct config_environment){0};
-    if (query->secure || !query->envp)
-        return;
-    for (char **e = query->envp; *e; e++) {
-        if (**e != 'H' && **e != 'X' && **e != 'M')
+    if (!raw || !text || !entry.key)
+        return config_no_memory(why);
+    if (ini_text(item->value, text) < 0)
+        entry.text = NULL;
+    return config_put(heap, config, &entry, 0, why);
+}
+
+int config_load(struct rimf_heap *heap, const char *text, size_t length, struct config *config,
+                const struct why *why)
+{
+    const char *section = "app", *phrase;
+    struct ini_item item;
+    struct ini ini;
+
+    ini_begin(&ini, text, length, config->line);
+    for (;;) {
+        if (ini_next(&ini, &item, &phrase)) /* the syntax was checked before */
+            return refuse_at(why, EINVAL, config->file, item.line, "%s", phrase);
+        if (item.kind == INI_END)
+            return 0;
+        if (item.kind == INI_SECTION) {
+            section = rimf_heap_copy_part(heap, item.name.at, item.name.length);
+            if (!section)
+                return config_no_memory(why);
             continue;
-        for (size_t i = 0; i < RIMF_COUNT(known); i++) {
-            const char *value = rimf_after(*e, known[i].name);
-            const char **to = (const char **)((char *)out + known[i].offset);
-            if (value && *value && !*to) /* like getenv: the first one wins */
-                *to = value;
         }
+        int error = load_key(heap, section, &item, config, why);
+        if (error)
+            return error;
     }
-    out->home = absolute(out->home);
-    out->xdg_config_home = absolute(out->xdg_config_home);
 }
 
-size_t config_user_folder(char *to, size_t size, const struct config_environment *env,
-                          const char *more)
-{
-    size_t n = env->xdg_config_home
-                   ? rimf_format(to, size, "%s/mvld%s", env->xdg_config_home, more)
-               : env->home ? rimf_format(to, size, "%s/.config/mvld%s", env->home, more)
-                           : 0;
+/* ---- MVLD_TUNABLES --------------------------------------------------------------------------- */
 
-    return n < size ? n : 0;
+/* MVLD_TUNABLES=pass.option=value:pass.option=value
+ *
+ * Like glibc's tunables, with one addition: inside a value "\:" is a colon and "\\" a backslash.
+ * The section `app` sets keys of [app].  The last setting wins.
+ */
+
+/* Copies one item, up to the next colon, without its escapes. */
+static int take_item(struct rimf_heap *heap, const char **at, char **out, const struct why *why)
+{
+    const char *p = *at;
+    size_t length = 0, n = 0;
+
+    while (p[length] && p[length] != ':') {
+        unsigned char c = (unsigned char)p[length];
+        if ((c < 0x20 && c != '\t') || c == 0x7f)
+            return refuse_at(why, EINVAL, CONFIG_TUNABLES, 0, "there is a control character");
+        if (c == '\\' && p[length + 1] != ':' && p[length + 1] != '\\')
+            return refuse_at(why, EINVAL, CONFIG_TUNABLES, 0,
+                             "a backslash stands only before ':' or a backslash");
+        length += c == '\\' ? 2 : 1;
+    }
+    if (length > INI_LINE_MAX)
+        return refuse_at(why, EINVAL, CONFIG_TUNABLES, 0, "one item is longer than %u bytes",
+                         INI_LINE_MAX);
+    char *to = rimf_heap_alloc(heap, length + 1);
+    if (!to)
+        return config_no_memory(why);
+    for (size_t i = 0; i < length; i++) {
+        if (p[i] == '\\')
+            i++;
+        to[n++] = p[i];
+    }
+    *at = p + length + (p[length] == ':');
+    *out = to;
+    return 0;
 }
 
-int config_read(const struct pipeline_query *query, const struct config_environment *env,
-                struct rimf_heap *heap, struct config *out, const struct why *why)
+/* Splits "section.key=value" in place. */
+static int put_item(struct rimf_heap *heap, char *item, struct config *config, const struct why *why)
 {
-    int error;
+    char *dot = item, *equals;
 
-    *out = (struct config){.file = CONFIG_TUNABLES};
-    error = config_each_file(query, env, heap, out, why);
-    if (!error && env->tunables)
-        error = config_tunables(heap, env->tunables, out, why);
-    if (error)
-        return error;
-    return out->match || config_find(out, "app", "passes");
+    while (*dot && *dot != '.' && *dot != '=')
+        dot++;
+    for (equals = dot; *equals && *equals != '='; equals++)
+        ;
+    if (*dot != '.' || *equals != '=' || equals == dot + 1 ||
+        !ini_is_name((struct ini_slice){item, (size_t)(dot - item)}))
+        return refuse_at(why, EINVAL, CONFIG_TUNABLES, 0, "'%s' is not pass.option=value", item);
+    *dot = *equals = 0;
+    struct config_entry entry = {
+        .section = item,
+        .key = dot + 1,
+        .raw = {equals + 1, rimf_strlen(equals + 1)},
+        .text = equals + 1,
+        .file = CONFIG_TUNABLES,
+    };
+    if (rimf_streq(item, "app")) {
+        struct ini_slice key = {dot + 1, (size_t)(equals - dot - 1)};
+        int error = config_check_app(key, entry.raw, CONFIG_TUNABLES, 0, why);
+        if (error)
+            return error;
+    }
+    return config_put(heap, config, &entry, 1, why);
+}
+
+int config_tunables(struct rimf_heap *heap, const char *tunables, struct config *config,
+                    const struct why *why)
+{
+    while (*tunables) {
+        if (*tunables == ':') { /* an empty item */
+            tunables++;
+            continue;
+        }
+        char *item = NULL;
+        int error = take_item(heap, &tunables, &item, why);
+        if (!error)
+            error = put_item(heap, item, config, why);
+        if (error)
+            return error;
+    }
+    return 0;
 }

@@ -9,9 +9,75 @@
 #define LOADER_CONFIG_H
 
 #include "loader/config/ini.h"
-#include "loader/config/query.h"
+#include "mvld/pass.h"
 #include "rimf/base/alloc.h"
-#include "loader/config/why.h"
+#include "rimf/base/log.h"
+#include "rimf/base/sys.h"
+
+/* ---- the program whose configuration is looked up ----------------------------------- */
+
+struct pipeline_query {
+    const struct rimf_sys *sys;
+    const struct rimf_log *log;
+    char **envp;
+    int secure;          /* AT_SECURE: no environment, no file of a user */
+    const char *program; /* real path of the program, or NULL when unknown */
+    const char *name;    /* argv[0], with its folder if it has one */
+    const uint8_t *build_id;
+    size_t build_id_size;
+    /* Called if `program` or `build_id` is NULL and a configuration names programs that way.  Most
+     * execs find no configuration and need no system call. */
+    const char *(*find_program)(void *cookie);
+    const uint8_t *(*find_build_id)(void *cookie, size_t *size);
+    /* Called before find_program: returns 1 if the last component of `called` is the file's own
+     * name, so that only the path's other components must be asked for.  NULL: unknown. */
+    int (*is_called)(void *cookie, const char *called);
+    /* Called when passes are configured for the program: from then on system calls are allowed that
+     * the host loader does not make.  Or NULL. */
+    void (*is_meant)(void *cookie);
+    void *cookie;
+    const char *called; /* the executed path, from execve (AT_EXECFN) or a command line; or NULL */
+    int runs;           /* the plan will be run: idle passes need not stay mapped */
+    int late;           /* pipeline_complete will be called */
+    int musl;           /* a program of musl takes other libraries, see manager/find.c */
+    /* Memory for the plan, zeroed and 16-byte aligned, valid as long as the plan; or NULL.  If it
+     * is not enough, the kernel is asked for more. */
+    void *memory;
+    size_t memory_size;
+};
+
+static inline const char *pipeline_program(const struct pipeline_query *query)
+{
+    return query->program || !query->find_program ? query->program
+                                                  : query->find_program(query->cookie);
+}
+
+static inline const uint8_t *pipeline_build_id(const struct pipeline_query *query, size_t *size)
+{
+    *size = query->build_id_size;
+    return query->build_id || !query->find_build_id ? query->build_id
+                                                    : query->find_build_id(query->cookie, size);
+}
+
+/* ---- why it is refused -------------------------------------------------------------- */
+
+struct why {
+    char *text;
+    size_t size;
+};
+
+/* The `err` of a refusal that no author of a configuration caused: a system call failed for lack of
+ * memory or descriptors, or in a sandbox. */
+#define BY_KERNEL EIO
+
+/* Stores the sentence and returns -err. */
+int refuse(const struct why *, int err, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* The same, with the prefix "FILE:LINE: ", or "FILE: " if line is 0. */
+int refuse_at(const struct why *, int err, const char *file, unsigned line, const char *format, ...)
+    __attribute__((format(printf, 5, 6)));
+
+/* ---- the configuration -------------------------------------------------------------- */
 
 #define CONFIG_TUNABLES "MVLD_TUNABLES" /* the `file` of its settings */
 
@@ -59,6 +125,18 @@ const struct config_entry *config_find(const struct config *, const char *sectio
 #define CONFIG_BUILD_ID "build-id:"
 #define CONFIG_FILE_MAX (1024 * 1024UL)
 
+/* ---- options.c ------------------------------------------------------------------------ */
+
+/* The settings of `pass`: every option in the order of declaration, with its default if it is not
+ * set (text NULL without a default); the keys of a prefix option in the order of the file.  0, or
+ * negative errno with a sentence that names file, line and pass. */
+int options_finish(struct rimf_heap *, const struct mvld_pass *, const char *pass_path,
+                   const struct config *, struct mvld_setting **settings, size_t *n,
+                   const struct why *);
+
+/* 1: it has a value and names a symbol. */
+int options_is_symbol(const struct mvld_pass *, const struct mvld_setting *);
+
 /* ---- between the files of the reader -------------------------------------- */
 
 /* One configuration file in memory. */
@@ -82,16 +160,11 @@ int config_no_memory(const struct why *);
 int config_check_app(struct ini_slice key, struct ini_slice value, const char *file, unsigned line,
                      const struct why *);
 
-/* config/tunables.c */
 int config_tunables(struct rimf_heap *, const char *tunables, struct config *, const struct why *);
 
-/* config/entry.c: adds the entries of a block, whose file and line the configuration has. */
+/* config/config.c: adds the entries of a block, whose file and line the configuration has. */
 int config_load(struct rimf_heap *, const char *text, size_t length, struct config *, const struct why *);
 /* Adds section.key.  If it exists, `replace` says whether it gets the new value, or is refused. */
 int config_put(struct rimf_heap *, struct config *, const struct config_entry *, int replace, const struct why *);
-
-/* config/files.c: calls config_scan for each configuration file, in order. */
-int config_each_file(const struct pipeline_query *, const struct config_environment *,
-                     struct rimf_heap *, struct config *, const struct why *);
 
 #endif

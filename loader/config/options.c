@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "loader/config/options.h"
+#include "loader/config/config.h"
 #include "rimf/base/base.h"
 
 #include <errno.h>

@@ -65,8 +65,6 @@ struct text_patch {
     uint8_t bytes[15];
 };
 
-/* symbol.c: defined there, and inside of what is mapped; or NULL. */
-const Elf64_Sym *host_symbol(const struct host *, const char *name);
 /* Where the host loader's jumps lead. */
 struct host_entries {
     uintptr_t hook;      /* stands in for _dl_debug_state */
@@ -88,6 +86,8 @@ int text_write_again(const struct rimf_sys *, const struct host *, const struct 
 
 /* ---- host/sites.c ----------------------------------------------------------- */
 
+/* Defined there, and inside of what is mapped; or NULL. */
+const Elf64_Sym *host_symbol(const struct host *, const char *name);
 size_t host_mmap_sites(const struct host *, uintptr_t *sites);
 size_t host_mmap_musl(const struct host *, uintptr_t *place);
 size_t host_questions(const struct host *, const struct question **);

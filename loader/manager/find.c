@@ -62,8 +62,6 @@ int pipeline_map_pass(struct pipeline *p, struct planned_pass *it, const struct 
     long fd = open_file(p, it->path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
     int error = 0;
 
-    if (fd == -ENOENT || fd == -ENOTDIR)
-        return 0;
     if (sys_failed(fd))
         return refuse_at(why, BY_KERNEL, it->path, 0, "the pass cannot be opened (error %ld)",
                          -fd);
@@ -81,26 +79,30 @@ int pipeline_map_pass(struct pipeline *p, struct planned_pass *it, const struct 
     it->identity = it->object.identity;
     rimf_log(&p->log, MVLD_LOG_FILES, "pass %s: %s at 0x%lx; in gdb: add-symbol-file %s -o 0x%lx",
              it->name, it->path, it->object.base, it->path, it->object.base);
-    return 1;
+    return 0;
 }
 
-/* 1: opened and mapped.  0: not in this folder. */
-static int try_folder(struct pipeline *p, const char *folder, size_t length, const char *name,
-                      struct planned_pass *out, const struct why *why)
+/* 1: there is such a file in the folder.  0: there is none, or its path would be too long.  What else may be wrong
+ * with it is said by who maps it. */
+static int look_in(struct pipeline *p, const char *folder, size_t length, const char *name,
+                   struct planned_pass *out, const struct why *why)
 {
     char *path = join(p, folder, length, name, ".so");
-    int found;
+    struct stat st;
+    long error;
 
     if (folder[0] != '/')
         return refuse_at(why, EINVAL, "MVLD_PASS_PATH", 0, "'%s' is no absolute path",
                          path ? (path[length] = 0, path) : "");
-    if (!path)
-        return 0;
-    *out = (struct planned_pass){.name = name, .path = path};
-    found = pipeline_map_pass(p, out, why);
-    if (!found)
+    error = path ? SYS6(p->sys, SYS_newfstatat, AT_FDCWD, path, &st, 0, 0, 0) : -ENOENT;
+    if (error == -ENOENT || error == -ENOTDIR) {
         rimf_heap_release(&p->heap, path);
-    return found;
+        return 0;
+    }
+    *out = (struct planned_pass){.name = name, .path = path};
+    if (!error)
+        file_id_of(&out->identity, &st);
+    return 1;
 }
 
 /* Takes the first folder off a list, which may be NULL; NULL: there is none. */
@@ -124,14 +126,12 @@ int pipeline_find_pass(struct pipeline *p, const char *name, struct planned_pass
 {
     const char *list = p->pass_path, *folder;
     size_t length;
-    int found;
+    int found = 0;
 
-    while ((folder = next_folder(&list, &length))) {
-        found = try_folder(p, folder, length, name, out, why);
-        if (found)
-            return found < 0 ? found : 0;
-    }
-    found = try_folder(p, MVLD_PASS_DIR, sizeof(MVLD_PASS_DIR) - 1, name, out, why);
+    while (!found && (folder = next_folder(&list, &length)))
+        found = look_in(p, folder, length, name, out, why);
+    if (!found)
+        found = look_in(p, MVLD_PASS_DIR, sizeof(MVLD_PASS_DIR) - 1, name, out, why);
     if (found)
         return found < 0 ? found : 0;
     return refuse_at(why, ENOENT, p->order->file, p->order->line,
@@ -203,38 +203,4 @@ int pipeline_find_library(struct pipeline *p, struct planned_pass *pass, const s
                  "mvld: %s: the library '%s' of this pass is neither beside it nor in %s: "
                  "the program runs without it", pass->path, name, libdir);
     return 0;
-}
-
-/* ---- looking only ------------------------------------------------------------------ */
-
-/* Returns 1: found; 0: not found; -1: the mapper reports the error. */
-static int look_in(struct pipeline *p, const char *folder, size_t length, const char *name,
-                   struct planned_pass *out)
-{
-    char *path = folder[0] == '/' ? join(p, folder, length, name, ".so") : NULL;
-    struct stat st;
-    long error = path ? SYS6(p->sys, SYS_newfstatat, AT_FDCWD, path, &st, 0, 0, 0) : -EINVAL;
-
-    if (error)
-        rimf_heap_release(&p->heap, path);
-    if (error == -ENOENT || error == -ENOTDIR)
-        return 0;
-    if (error || !S_ISREG(st.st_mode))
-        return -1;
-    *out = (struct planned_pass){.name = name, .path = path};
-    file_id_of(&out->identity, &st);
-    return 1;
-}
-
-int pipeline_look_for(struct pipeline *p, const char *name, struct planned_pass *out)
-{
-    const char *list = p->pass_path, *folder;
-    size_t length;
-    int found = 0;
-
-    while (!found && (folder = next_folder(&list, &length)))
-        found = look_in(p, folder, length, name, out);
-    if (!found)
-        found = look_in(p, MVLD_PASS_DIR, sizeof(MVLD_PASS_DIR) - 1, name, out);
-    return found > 0;
 }

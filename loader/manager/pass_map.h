@@ -6,7 +6,7 @@
 #define LOADER_PASS_MAP_H
 
 #include "mvld/pass.h"
-#include "loader/config/why.h"
+#include "loader/config/config.h"
 #include "rimf/analysis/analysis.h"
 
 #define PASS_SEGMENTS_MAX 16u

@@ -13,13 +13,13 @@
  * is no pipeline.
  *
  * If a snapshot may hold all work of the passes, only their files are looked up first; they are mapped if
- * there is no snapshot, or when an object comes later (manager/late.c).
+ * there is no snapshot, or when an object comes later (manager/snapshot.c).
  *
  * Nothing of the program is changed, and of a pass only `idle` runs, so a refusal at any step leaves the
  * program unchanged.
  */
 #include "rimf/base/base.h"
-#include "loader/config/options.h"
+#include "loader/config/config.h"
 #include "loader/manager/private.h"
 
 #include <errno.h>
@@ -39,24 +39,25 @@ static size_t count_names(struct ini_slice list)
     return n;
 }
 
-static int map_passes(struct pipeline *p, const struct why *why)
+/* Finds the file of each pass. */
+static int find_passes(struct pipeline *p, const struct why *why)
 {
     struct ini_slice list = p->order->raw, element;
 
-    while (ini_list_next(&list, &element)) {
+    for (p->n = 0; ini_list_next(&list, &element); p->n++) {
         char *name = rimf_heap_copy_part(&p->heap, element.at, element.length);
+        int error;
+
         if (!name)
             return no_memory(why);
-        /* Checked before the same object is mapped twice. */
         for (size_t i = 0; i < p->n; i++)
             if (rimf_streq(p->passes[i].name, name))
                 return refuse_at(why, EINVAL, p->order->file, p->order->line,
                                  "the pass '%s' is in the pipeline twice", name);
-        int error = pipeline_find_pass(p, name, &p->passes[p->n], why);
-        p->passes[p->n].said = p->n;
-        p->n += p->passes[p->n].object.end != 0; /* mapped: pipeline_free unmaps it */
+        error = pipeline_find_pass(p, name, &p->passes[p->n], why);
         if (error)
             return error;
+        p->passes[p->n].said = p->n;
     }
     return 0;
 }
@@ -166,14 +167,23 @@ static struct pipeline *new_pipeline(const struct pipeline_query *q, struct rimf
     return p->program ? p : NULL;
 }
 
-/* Maps all passes, and checks everything.  0, or negative errno and the sentence. */
+/* Maps all passes that were found, and checks everything.  0, or negative errno and the sentence. */
 static int map_all(struct pipeline *p, const struct why *why)
 {
-    int error = map_passes(p, why);
+    int error = 0;
 
+    for (size_t i = 0; i < p->n && !error; i++)
+        error = pipeline_map_pass(p, &p->passes[i], why);
     if (!error)
         error = pipeline_order(p, why);
     return error ? error : finish_all(p, why);
+}
+
+/* Whether a snapshot may hold all work of the passes, and nobody wants to know more of them. */
+static int may_wait(const struct pipeline *p, const struct pipeline_query *q)
+{
+    return q->late && !p->secure && !p->musl && p->n <= MANIFEST_PASSES_MAX &&
+           !rimf_log_enabled(&p->log, MVLD_LOG_PASSES);
 }
 
 /* Returns 1: there is a pipeline.  0: none is configured. */
@@ -204,7 +214,11 @@ static int plan(const struct pipeline_query *q, struct rimf_heap *heap, struct p
     if (!p->passes)
         return no_memory(why);
     p->pass_path = env.pass_path;
-    int error = pipeline_look(p, q) ? 0 : map_all(p, why);
+    int error = find_passes(p, why);
+    if (!error && may_wait(p, q))
+        p->late = LOOKED_AT;
+    else if (!error)
+        error = map_all(p, why);
     return error ? error : 1;
 }
 
@@ -228,8 +242,9 @@ int pipeline_complete(struct pipeline *p, char *text, size_t size)
     if (p->late == MAPPED)
         return 0;
     p->late = MAPPED;
-    p->n = 0;
-    error = map_all(p, &why);
+    error = find_passes(p, &why); /* again: in their order, and without what a snapshot said of them */
+    if (!error)
+        error = map_all(p, &why);
     if (error) {
         unmap(p);
         say_untransformed(&p->log, &why);

@@ -9,7 +9,7 @@
 #ifndef LOADER_PIPELINE_H
 #define LOADER_PIPELINE_H
 
-#include "loader/config/query.h"
+#include "loader/config/config.h"
 #include "rimf/store/store.h"
 #include "rimf/image/image.h"
 
@@ -25,7 +25,7 @@ struct pipeline; /* opaque */
 int pipeline_plan(const struct pipeline_query *, struct pipeline **out, char *why,
                   size_t why_size);
 
-/* manager/late.c: with `late`, passes may not be mapped yet.  Then either pipeline_know gets a snapshot of
+/* manager/snapshot.c: with `late`, passes may not be mapped yet.  Then either pipeline_know gets a snapshot of
  * all of them, with their fingerprint, and returns 1 if it is one; its strings are copied. */
 int pipeline_is_late(const struct pipeline *);
 int pipeline_know(struct pipeline *, const struct manifest *);

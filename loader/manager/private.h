@@ -22,7 +22,7 @@ enum pass_status {
 struct planned_pass {
     const char *name;
     size_t said; /* its index in the configuration; the array is in the order in which they run */
-    const struct mvld_pass *pass; /* object.pass; NULL: not mapped yet (manager/late.c) */
+    const struct mvld_pass *pass; /* object.pass; NULL: not mapped yet (manager/snapshot.c) */
     struct pass_object object;
     char *path;
     struct file_id identity; /* identity of the file there */
@@ -68,23 +68,18 @@ int pipeline_changes_symbols(const struct planned_pass *);
  * -EINVAL and a sentence that names both. */
 int pipeline_order(struct pipeline *, const struct why *);
 
-/* manager/find.c: opens and maps the pass `name`. */
+/* manager/find.c: finds path and file of the pass `name`. */
 int pipeline_find_pass(struct pipeline *, const char *name, struct planned_pass *out,
                        const struct why *);
 /* Finds the library of a mapped pass. */
 int pipeline_find_library(struct pipeline *, struct planned_pass *, const struct why *);
 
-/* Maps the pass in the file `it->path`, whose name must be `it->name`.  1; 0: there is no such file; or
- * negative errno. */
+/* Maps the pass that was found.  0, or negative errno. */
 int pipeline_map_pass(struct pipeline *, struct planned_pass *it, const struct why *);
 /* Whether the file exists and is readable. */
 int pipeline_is_there(const struct pipeline *, const char *path);
-/* Finds path and file of the pass `name`, if nothing about them is unusual: 1, else 0. */
-int pipeline_look_for(struct pipeline *, const char *name, struct planned_pass *out);
 
-/* manager/late.c: returns 1 if all passes were looked up instead of mapped. */
-int pipeline_look(struct pipeline *, const struct pipeline_query *);
-/* Maps the passes that a snapshot has replaced so far: 0, or -ECANCELED, and it is in the log. */
+/* manager/snapshot.c: maps the passes that a snapshot has replaced so far: 0, or -ECANCELED, and it is in the log. */
 int pipeline_map_late(struct pipeline *);
 
 #endif

@@ -7,7 +7,7 @@
  * would read wrong data.  Passes that ran are still told of closed objects, to forget them.
  */
 #include "rimf/base/base.h"
-#include "loader/config/options.h"
+#include "loader/config/config.h"
 #include "loader/manager/private.h"
 #include "rimf/moved/moved.h"
 #include "rimf/patch/crash.h"

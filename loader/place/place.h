@@ -37,8 +37,6 @@ struct mmap_call {
  * error. */
 long place_map(struct loader *, const struct mmap_call *, uintptr_t first);
 
-/* ---- draw.c ------------------------------------------------------------------------------ */
-
 int place_is_random(const struct loader *); /* 1: the kernel draws addresses */
 int place_random(const struct loader *, uint64_t *out); /* 0: none available */
 void place_loosen(struct arena *); /* nothing is mapped in it yet */

@@ -41,12 +41,6 @@ static void say(const struct rimf_sys *sys, int fd, const char *text)
     sys_write(sys, fd, text, rimf_strlen(text));
 }
 
-void say_and_exit(const struct rimf_sys *sys, const char *text)
-{
-    say(sys, 2, text);
-    sys_exit(sys, 127);
-}
-
 static void help(const struct rimf_sys *sys)
 {
     static const char column[] = "             ";

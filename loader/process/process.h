@@ -32,14 +32,22 @@ struct knobs {
 };
 
 void knobs_read(struct loader *);
-void say_and_exit(const struct rimf_sys *, const char *text) __attribute__((noreturn));
 
-/* ---- auditor.c --------------------------------------------------------------------------- */
+/* ---- say.c ------------------------------------------------------------------------------- */
+
+void say_and_exit(const struct rimf_sys *, const char *text) __attribute__((noreturn));
+/* Writes a line to standard error, if no MVLD_DEBUG has it.  Once the program has run, not to a regular
+ * file: the program may have closed standard error, and opened a file of its own there. */
+void say_line(struct loader *, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* "ERROR: mvld: " and the sentence, likewise; `loader` is the struct. */
+void say_error(void *loader, const char *why);
+/* The same with l->refusal, where there is such an error of the pipeline's: the program runs untransformed. */
+void say_refused(struct loader *, int error);
+
+/* ---- limits.c ---------------------------------------------------------------------------- */
 
 const char *auditor_of(const char *setting);
 void auditor_look(struct loader *);
-
-/* ---- limits.c ---------------------------------------------------------------------------- */
 
 int space_is_limited(struct loader *);
 /* 1: the program may lack the 0.1 to 0.3 MiB that passes and a snapshot take. */

@@ -4,7 +4,7 @@
  * pipeline.
  *
  * This is done only if there is a pipeline, or the image is to be logged.  A new object enters the image
- * when init.c is called: then it is relocated, and its dlopen has not failed.
+ * when loader_init is called: then it is relocated, and its dlopen has not failed.
  */
 #include "loader/loader.h"
 
@@ -287,7 +287,7 @@ static void open_frames(struct loader *l)
         sys_mprotect(l->sys, frames.address, RIMF_PAGE, PROT_READ);
 }
 
-/* ---- from hook.c and init.c ----------------------------------------------------------- */
+/* ---- from hook.c ----------------------------------------------------------- */
 
 /* Creates the image of the stage `run`, or of another one. */
 int objects_create_image(struct loader *l, struct mvld_image **image)
@@ -377,7 +377,7 @@ void objects_changed(struct loader *l)
         pass_on(l, 0);
 }
 
-/* The objects that init.c waited for are relocated. */
+/* The objects that init_catch waited for are relocated. */
 void objects_relocated(struct loader *l)
 {
     pass_on(l, l->init->unentered);

@@ -12,7 +12,7 @@
  */
 #include "loader/loader.h"
 
-#include "loader/manager/refused.h"
+#include "loader/process/process.h"
 #include "loader/start/start.h"
 #include "loader/manager/pipeline.h"
 #include "rimf/realise/realise.h"

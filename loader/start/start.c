@@ -9,7 +9,6 @@
 #include "loader/loader.h"
 
 #include "loader/host/host.h"
-#include "loader/manager/refused.h"
 #include "loader/place/place.h"
 #include "loader/process/block.h"
 #include "loader/process/process.h"
@@ -20,6 +19,7 @@
 #include <errno.h>        /* numbers only */
 #include <fcntl.h>        /* numbers only */
 #include <sys/mman.h>     /* numbers only */
+#include <time.h>         /* numbers only */
 
 extern const Elf64_Ehdr own_header __asm__("__ehdr_start") RIMF_HIDDEN;
 
@@ -138,6 +138,33 @@ void rooms_set(struct loader *l, struct rooms *rooms)
 
 static struct rooms own_rooms; /* begins in the page of loader_state (loader/meson.build) */
 
+/* ---- MVLD_DEBUG=statistics ------------------------------------------------------------------ */
+
+static uint64_t now(const struct loader *l)
+{
+    struct timespec time = {0};
+
+    SYS3(l->sys, SYS_clock_gettime, CLOCK_MONOTONIC, &time, 0);
+    return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
+
+void stage_time(struct loader *l, int stage)
+{
+    static const char *const names[STAGES] = {
+        [STAGE_PLANNED] = "configuration and pipeline",
+        [STAGE_MAPPED] = "host loader mapped",
+        [STAGE_PATCHED] = "host loader hooked",
+        [STAGE_HOOK] = "host loader's own work",
+        [STAGE_RUN] = "image and passes",
+    };
+
+    if (!rimf_log_enabled(&l->log, MVLD_LOG_STATISTICS))
+        return;
+    if (stage)
+        rimf_log(&l->log, MVLD_LOG_STATISTICS, "start-up: %s: %lu ns", names[stage], now(l) - l->at[stage - 1]);
+    l->at[stage] = now(l); /* without this line */
+}
+
 /* ---- steps ------------------------------------------------------------------------------------ */
 
 static void look_around(struct loader *l, uintptr_t *sp)
@@ -161,7 +188,7 @@ static int leave_out(struct loader *l)
 {
     if (!space_is_short(l))
         return 0;
-    program_complete(l);
+    store_complete(l);
     if (pipeline_wants_files(l->pipeline))
         return 0;
     rimf_format(l->refusal, sizeof l->refusal, "address space is limited to less than 8 MiB (RLIMIT_AS)");
@@ -279,7 +306,7 @@ struct start loader_start(struct loader *l, uintptr_t *sp)
      * Constructors run, and main.  In each dlopen loader_mmap is called as above, then
      *
      *   loader_event       the link map has changed (objects_changed): passes are told of closed objects; for new
-     *                      ones, whose constructors have not run, init.c waits:
+     *                      ones, whose constructors have not run, init_catch waits:
      *   loader_init        the first new object is relocated, and its first constructor would run now
      *                      (objects_relocated): its learnt code is mapped, or passes run. */
 }

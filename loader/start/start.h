@@ -2,8 +2,8 @@
  *
  * loader/start/start.h: the order of a start, and the events of the host loader.
  *
- * start.c lists a start.  init.c and objects.c call each other: what came by dlopen waits for its relocation in
- * init.c, and objects.c is called before and after.
+ * start.c lists a start.  hook.c and objects.c call each other: what came by dlopen waits for its relocation in
+ * hook.c, and objects.c is called before and after.
  */
 #ifndef LOADER_START_H
 #define LOADER_START_H
@@ -35,8 +35,6 @@ struct start {
 struct start loader_start(struct loader *, uintptr_t *sp) RIMF_HIDDEN;
 void loader_relocate(void) RIMF_HIDDEN;
 
-/* ---- statistics.c ------------------------------------------------------------------------- */
-
 enum { STAGE_START, STAGE_PLANNED, STAGE_MAPPED, STAGE_PATCHED, STAGE_HOOK, STAGE_RUN, STAGES };
 
 void stage_time(struct loader *, int stage);
@@ -46,27 +44,15 @@ void stage_time(struct loader *, int stage);
 #define PLAN_MEMORY 6144
 
 void program_plan(struct loader *);
-/* A DT_NEEDED of the program; the name remains valid. */
-void program_needs(struct loader *, const char *needed);
-/* From its memory: l->host->musl, l->injection->first, l->interpreter */
-void program_look(struct loader *);
-/* NULL if it has none. */
-const uint8_t *program_build_id(const struct loader *, size_t *size);
 
 /* ---- mapped.c ---------------------------------------------------------------------------- */
 
 /* Called instead of the host loader's mmap. */
 long loader_mmap(struct loader *, const struct mmap_call *) RIMF_HIDDEN;
 
-/* ---- mapped_name.c ------------------------------------------------------------------------ */
-
 /* The name that the link map will have for the object that is being mapped, or, if unknown, its real path;
  * on the heap, or NULL.  *is_apart: 1 for an object of a namespace that dlmopen or an auditor made. */
 char *mapped_name(struct loader *, const struct mmap_call *, int *is_apart);
-/* The kernel's path; on the heap, or NULL. */
-char *mapstage_path(struct loader *, int fd);
-
-/* ---- map_stage.c ------------------------------------------------------------------------- */
 
 struct mapstage {
     int wanted;        /* a pass has the stage `map` */
@@ -80,9 +66,6 @@ struct mapstage {
 void mapstage_start(struct loader *);
 /* The number of known mmap calls of the host loader. */
 void mapstage_require(struct loader *, size_t mmap_sites);
-/* Called before the host loader maps this file: so many bytes, or, with 0, at a fixed address.  0, or
- * -EACCES: a pass refused it. */
-int mapstage_file(struct loader *, const struct mmap_call *, size_t length);
 
 /* ---- relocate_stage.c -------------------------------------------------------------------- */
 
@@ -107,6 +90,25 @@ void relocatestage_mapped(struct loader *, uintptr_t at, const struct mmap_call 
 
 void loader_event(struct loader *) RIMF_HIDDEN;
 
+#define INIT_SLOTS 512 /* thunks in entry.S */
+
+struct init_slot;
+
+struct init_hook {
+    struct init_slot *slots;
+    size_t n;          /* of these have ever been used */
+    size_t info;       /* offset of l_info in a link map, in words; 0: unknown */
+    size_t pending;    /* slots in use */
+    int missed;        /* an object that came got none */
+    int unentered;     /* the awaited objects have run no constructor yet */
+};
+
+int init_catch(struct loader *, struct link_map *);
+int init_is_pending(const struct loader *, const struct link_map *);
+void init_finish(struct loader *);
+void init_forget(struct loader *, struct link_map *);
+uintptr_t loader_init(struct loader *, size_t index) RIMF_HIDDEN;
+
 /* ---- objects.c --------------------------------------------------------------------------- */
 
 struct maps {
@@ -130,26 +132,5 @@ void objects_relocated(struct loader *);
 
 /* Called when objects were added, before passes see them. */
 void writers_came(struct loader *, const struct mvld_object *const *objects, size_t n);
-
-/* ---- init.c ------------------------------------------------------------------------------ */
-
-#define INIT_SLOTS 512 /* thunks in entry.S */
-
-struct init_slot;
-
-struct init_hook {
-    struct init_slot *slots;
-    size_t n;          /* of these have ever been used */
-    size_t info;       /* offset of l_info in a link map, in words; 0: unknown */
-    size_t pending;    /* slots in use */
-    int missed;        /* an object that came got none */
-    int unentered;     /* the awaited objects have run no constructor yet */
-};
-
-int init_catch(struct loader *, struct link_map *);
-int init_is_pending(const struct loader *, const struct link_map *);
-void init_finish(struct loader *);
-void init_forget(struct loader *, struct link_map *);
-uintptr_t loader_init(struct loader *, size_t index) RIMF_HIDDEN;
 
 #endif

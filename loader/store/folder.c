@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * loader/store/folder.c: the folder of this start's manifest.
+ * loader/store/folder.c: the folders of this start: of its manifest, and of analyses.
  *
  * A folder is named after the program, the plan, and whatever else decides where words are bound: a program
  * may run with LD_BIND_NOW or LD_PRELOAD one time and without it the next, or under RLIMIT_AS, where
@@ -9,15 +9,17 @@
  * The number of values of LD_PRELOAD is unlimited: some tools write a library for each process.  So for
  * such starts only `mvld build' makes a first snapshot; on-miss only renews it.
  */
-#include "loader/store/folder.h"
+#include "loader/store/private.h"
 
+#include "loader/manager/pipeline.h"
+#include "loader/place/place.h"
 #include "loader/process/block.h"
 #include "loader/process/process.h"
 #include "loader/store/store.h"
 #include "rimf/base/cache.h"
 #include "rimf/elf/headers.h"
+#include "rimf/image/image.h"
 #include "rimf/store/manifest.h"
-#include "loader/manager/pipeline.h"
 
 /* Appends, with a space between; `to` NULL: returns the additional length. */
 static size_t say(char *to, size_t n, const char *name, const char *value)
@@ -134,4 +136,91 @@ uint64_t store_made_by(uint64_t pipeline)
     const uint8_t *own = elf_head_note(&__ehdr_start, RIMF_PAGE, "GNU", NT_GNU_BUILD_ID, &size);
 
     return own ? pipeline ^ rimf_hash(own, size) : pipeline;
+}
+
+/* ---- distances ------------------------------------------------------------------------------- */
+
+/* Chooses the number that determines distances between objects (place/place.c): the
+ * one of this process's snapshot, or a new one, which a snapshot made by this process gets, too.
+ */
+
+/* Root's snapshot that precedes the one that this process is to write. */
+static int is_roots(struct loader *l, uint64_t *seed)
+{
+    size_t n = l->program ? pipeline_in_snapshot(l->pipeline) : 0;
+    struct store_place place;
+    struct manifest_file file;
+    const char *why;
+
+    if (!n || !caches_own(l))
+        return 0;
+    store_system_place(l, &place, store_fingerprint(l, n));
+    if (manifest_map_start(&file, l->sys, place.folder, 0, &why))
+        return 0;
+    *seed = file.view.header->layout_seed;
+    manifest_unmap(&file, l->sys);
+    return 1;
+}
+
+/* A start tries root's snapshot and then the user's, when all objects are already mapped by root's number.
+ * So a user's snapshot uses the number of root's, if there is one; an older one is reported (store.c, `mvld
+ * doctor') as not fitting.  A snapshot of another mvld does not matter. */
+static int is_images(struct loader *l, uint64_t *seed)
+{
+    const struct found_snapshot *found = l->snapshot;
+
+    if (!found->folder)
+        return l->knobs->snapshot == SNAPSHOT_START && is_roots(l, seed);
+    *seed = found->file.view.header->layout_seed;
+    return found->file.view.header->made_by == store_made_by(found->pipeline) ||
+           (!found->is_users && caches_own(l));
+}
+
+void layout_choose(struct loader *l)
+{
+    const char *from = "the snapshot's";
+
+    if (!l->arena->end)
+        return;
+    if (!is_images(l, &l->arena->layout_seed)) {
+        from = "drawn";
+        l->arena->layout_seed = 0;
+        if (!l->filtered->on && place_is_random(l))
+            place_random(l, &l->arena->layout_seed);
+    }
+    if (!l->arena->layout_seed)
+        from = "none but their lengths";
+    else
+        place_loosen(l->arena);
+    rimf_log(&l->log, MVLD_LOG_FILES, "placement: distances: %s", from);
+}
+
+/* ---- analyses -------------------------------------------------------------------------------- */
+
+/* The folders of analyses, which `mvld analyze` writes.  Root's folder is for everybody, the user's own for that user; rimf/base/cache.h has the rules of trust.
+ * Under AT_SECURE there is only root's.
+ */
+
+#define FOLDER_SIZE 1024
+
+static int is_steered(void *cookie, const char *folder)
+{
+    return caches_steered(cookie, folder);
+}
+
+/* Called before the pipeline runs: gives the paths to the image, which keeps them for later objects.  A
+ * start from a snapshot needs no analysis, so whether others can change the user's path is checked at the
+ * first look-up. */
+void analysis_start(struct loader *l)
+{
+    struct analysis_place places[RIMF_ANALYSES_MAX] = {{.folder = ANALYSIS_SYSTEM_FOLDER}};
+    char folder[FOLDER_SIZE], *copy;
+
+    if (!(pipeline_flags(l->pipeline) & MVLD_PASS_ANALYSIS))
+        return;
+    copy = caches_name(l, "analysis", folder, sizeof folder) ? rimf_heap_copy(&l->heap, folder) : NULL;
+    places[1] = (struct analysis_place){.folder = copy, .user = caches_user(l), .unasked = 1};
+    rimf_image_feeder(l->image)->is_steered = is_steered;
+    rimf_image_set_analyses(l->image, places, copy ? 2 : 1);
+    rimf_image_set_auditor(l->image, l->knobs->watcher);
 }

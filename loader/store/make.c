@@ -4,7 +4,7 @@
  *
  * A new snapshot is written to a folder of its own and renamed into place whole.
  */
-#include "loader/store/plan.h"
+#include "loader/store/private.h"
 
 #include "loader/place/place.h"
 #include "loader/process/process.h"

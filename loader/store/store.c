@@ -17,10 +17,9 @@
  * an ordinary start, until a snapshot is applied or not; then it reports which one, or why not, and exits.
  * No constructor of the program runs.
  */
-#include "loader/store/plan.h"
+#include "loader/store/private.h"
 
 #include "loader/caller/hooks.h"
-#include "loader/manager/refused.h"
 #include "loader/place/place.h"
 #include "loader/process/block.h"
 #include "loader/process/process.h"
@@ -133,9 +132,9 @@ static int is_ours(const struct loader *l)
     return l->snapshot->file.view.header->made_by == store_made_by(l->snapshot->pipeline);
 }
 
-static void complete(struct loader *l)
+void store_complete(struct loader *l)
 {
-    program_complete(l);
+    say_refused(l, pipeline_complete(l->pipeline, l->refusal, sizeof l->refusal));
     files_want(l);
 }
 
@@ -148,7 +147,7 @@ static int find_late(struct loader *l)
             return 1;
         store_forget(l);
     }
-    complete(l);
+    store_complete(l);
     return 0;
 }
 
@@ -403,7 +402,7 @@ size_t store_begin(struct loader *l)
     if (plan.outdated)
         make_room(l, &plan.place);
     if (l->snapshot->state < FOUND_APPLIED && !plain) {
-        complete(l);
+        store_complete(l);
         n = pipeline_count(l->pipeline) ? n : 0;
     }
     spare(l, n, plain);

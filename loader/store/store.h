@@ -25,7 +25,7 @@ struct found_snapshot {
     enum found_state state;
     char *folder; /* while mapped or relocated; else NULL */
     struct manifest_file file;
-    const char *launch_key; /* store/folder.h */
+    const char *launch_key; /* store/private.h */
     uint64_t pipeline;
     uintptr_t *biases; /* of its objects, if they are mapped */
     int is_users;    /* or root has none */
@@ -34,6 +34,8 @@ struct found_snapshot {
 };
 
 void store_find(struct loader *); /* called before the host loader runs */
+/* Maps passes that were not mapped yet; if one is refused, there is none. */
+void store_complete(struct loader *);
 /* Called when all objects are relocated.  Applies the snapshot, and returns the number of passes whose work
  * it holds; or of those that are to run and be written; 0: none is written. */
 size_t store_begin(struct loader *);
@@ -44,10 +46,12 @@ void store_keep(struct loader *, int failed);
 void store_forget(struct loader *);
 void store_or_exit(struct loader *);
 
-/* ---- layout.c ---------------------------------------------------------------------------- */
+/* ---- folder.c ---------------------------------------------------------------------------- */
 
 /* Called once this process's snapshot is known, and before anything is mapped. */
 void layout_choose(struct loader *);
+/* Gives the image the folders of analyses. */
+void analysis_start(struct loader *);
 
 /* ---- relocations.c ----------------------------------------------------------------------- */
 
@@ -85,9 +89,5 @@ void later_begin(struct loader *, struct later_coming *, const struct mvld_objec
                  int unentered);
 /* Called when the first `later.passes` have run for the rest; with `learns` their edits are made. */
 void later_end(struct loader *, struct later_coming *);
-
-/* ---- analysis.c -------------------------------------------------------------------------- */
-
-void analysis_start(struct loader *);
 
 #endif

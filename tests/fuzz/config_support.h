@@ -9,7 +9,6 @@
 
 #include "loader/config/config.h"
 #include "loader/manager/pipeline.h"
-#include "loader/config/options.h"
 
 #include <stdlib.h>
 #include <string.h>

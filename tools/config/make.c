@@ -7,7 +7,7 @@
 #include "tools/common/paths.h"
 #include "tools/common/tools.h"
 
-#include "loader/config/options.h"
+#include "loader/config/config.h"
 #include "loader/manager/private.h"
 #include "rimf/base/log.h"
 #include "rimf/base/trusted.h"
@@ -101,9 +101,8 @@ static int check_options(const struct config *config, const char *folders, const
         if (!strcmp(e->section, section) || !strcmp(e->section, "app"))
             continue;
         section = e->section;
-        if (!pipeline_look_for(&p, section, &it))
-            continue;
-        if (pipeline_map_pass(&p, &it, why) == 1) {
+        p.order = e;
+        if (!pipeline_find_pass(&p, section, &it, why) && !pipeline_map_pass(&p, &it, why)) {
             error = options_finish(&p.heap, it.pass, it.path, config, &settings, &n, why);
             pass_unmap(p.sys, &it.object);
         } else {

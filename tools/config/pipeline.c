@@ -2,7 +2,7 @@
  *
  * pipeline.c: `mvld pipeline`: prints the passes that would run in a program, and why.
  */
-#include "loader/config/options.h"
+#include "loader/config/config.h"
 #include "tools/analyze/analyze.h"
 #include "tools/common/elf_file.h"
 #include "tools/config/make.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Where objects go (loader/place/place.c, place/draw.c).  A failure means that a library lands on
+ * Where objects go (loader/place/place.c).  A failure means that a library lands on
  * something else, that its distance is no secret, or not the same each time from the same number,
  * that the host loader's mmap gives other results than the kernel's, or that data comes by page
  * faults.

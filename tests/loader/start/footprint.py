@@ -30,7 +30,7 @@ int main(int argc, char **argv) { return printf("%s\\n", argv[argc - 1]) < 0; }
 
 
 def blind(folder):
-    """A copy of the loader that takes valgrind for a CPU: it does not ask (auditor.c), and the program's file,
+    """A copy of the loader that takes valgrind for a CPU: it does not ask (limits.c), and the program's file,
     for which it would be given valgrind's, is where a link of the test's says."""
     code = LOADER.read_bytes()
     for old, new in ((bytes.fromhex("48c1c70348c1c70d48c1c73d48c1c7334887db"), b"\x90" * 19),

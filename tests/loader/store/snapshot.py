@@ -56,7 +56,7 @@ def unmapped(program):
                     prefix=["sh", "-c", f'touch {program.flag} && exec "$@"', "sh"], **quiet)
     program.flag.unlink()
     done = program.applied("open", other, plan, expected="2 0\n0 1 0\n", **quiet)
-    check("the pass is not the one of the start: what comes now stays as it is" in done.stderr,
+    check("answer.so: the pass cannot be opened (error 2): what comes now stays as it is" in done.stderr,
           done.stderr)
     done = program.run(MVLD_DEBUG="")
     check(done.stdout.startswith("1 ") and "there is no pass 'answer'" in done.stderr,

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * loader/store/folder.h: the folder of this start's manifest (store/folder.c); for store/store.c.
+ * loader/store/private.h: shared by the files of the store: folders of manifests (folder.c), and this start's plan
+ * (store.c, make.c).
  */
-#ifndef LOADER_STORE_FOLDER_H
-#define LOADER_STORE_FOLDER_H
+#ifndef LOADER_STORE_PRIVATE_H
+#define LOADER_STORE_PRIVATE_H
 
 #include "loader/loader.h"
+#include "rimf/store/store.h"
 
 #define STORE_PLACE_MAX 1024
 
@@ -34,5 +36,24 @@ void store_system_place(const struct loader *, struct store_place *, uint64_t fi
 void store_user_place(struct loader *, struct store_place *, uint64_t fingerprint);
 /* The folder for a new one.  Root writes for everybody, unless XDG_CACHE_HOME is set. */
 void store_new_place(struct loader *, struct store_place *, uint64_t fingerprint);
+
+struct store_plan {
+    size_t passes;     /* number of passes whose work a snapshot may hold */
+    uint64_t pipeline; /* their fingerprint */
+    int build, learns;
+    int outdated; /* a snapshot that does not fit is to be removed for a new one */
+    int lock;     /* the cache's lock, if this process builds or frees space; or -1 */
+    struct store_place place; /* folder of the new one, if this process builds or frees space */
+    struct rimf_start *made;  /* the new one's facts about this start */
+};
+
+/* Writes the work of these passes; if nothing else was requested, ends the process. */
+void store_write(struct loader *, struct store_plan *);
+
+/* Ends the process with a line, on standard error for an error. */
+__attribute__((noreturn)) void store_end(struct loader *, const char *before, const char *text,
+                                          int status);
+/* Prefix of that line if the snapshot was not written. */
+#define STORE_REFUSAL "mvld: no snapshot: "
 
 #endif

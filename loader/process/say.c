@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: MIT
  *
- * loader/manager/refused.c: reports an error in a configuration or a pipeline, once: the planner only
- * returns the sentence, because mvld(1) also calls it.
+ * loader/process/say.c: what a user reads on standard error, without MVLD_DEBUG.
  */
 #include "loader/loader.h"
 
-#include "loader/manager/refused.h"
 #include "loader/process/process.h"
-#include "loader/manager/pipeline.h"
 
-#include <errno.h>  /* numbers only */
-#include <signal.h> /* numbers only */
+#include <errno.h>    /* numbers only */
+#include <signal.h>   /* numbers only */
+#include <sys/stat.h> /* numbers only */
+
+void say_and_exit(const struct rimf_sys *sys, const char *text)
+{
+    sys_write(sys, 2, text, rimf_strlen(text));
+    sys_exit(sys, 127);
+}
 
 /* A pipe without a reader, or a full file (RLIMIT_FSIZE), must not end a program because of this line. */
 void say_line(struct loader *l, const char *format, ...)
@@ -51,15 +55,8 @@ void say_error(void *loader, const char *why)
 /* Like the host loader's message about LD_PRELOAD: the program runs, and its administrator should know that
  * it runs without the configured passes.  What a sandbox forbids, or a lack of memory, only goes to
  * MVLD_DEBUG: the configuration is right. */
-void say_refused(struct loader *l)
+void say_refused(struct loader *l, int error)
 {
-    say_line(l, "ERROR: mvld: %s: the program runs untransformed", l->refusal);
-}
-
-void program_complete(struct loader *l)
-{
-    int error = pipeline_complete(l->pipeline, l->refusal, sizeof l->refusal);
-
     if (error && error != -EIO && error != -ENOMEM)
-        say_refused(l);
+        say_line(l, "ERROR: mvld: %s: the program runs untransformed", l->refusal);
 }
