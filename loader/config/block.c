@@ -16,27 +16,13 @@ static const char *const placements[] = {"near", "huge", "as-is", NULL};
 static const char *const misses[] = {"plain", "transform", "build", "learn", NULL};
 static const char *const patch_methods[] = {"auto", "mprotect", "remap", "selfmem", NULL};
 
-/* A slice for a sentence, shortened if it is long. */
-struct shown {
-    char text[48];
-};
-
-static const char *show(struct ini_slice s, struct shown *to)
-{
-    size_t room = sizeof(to->text) - 1, n = s.length < room ? s.length : room;
-
-    memcpy(to->text, s.at, n);
-    to->text[n] = 0;
-    if (n < s.length)
-        memcpy(to->text + n - 3, "...", 3);
-    return to->text;
-}
+/* A slice for a sentence, as "%.*s": its beginning, if it is long. */
+#define SHOW(slice) (int)((slice).length < 48 ? (slice).length : 48), (slice).at
 
 /* Converts an element of `match` to text.  0, or -EINVAL with the sentence. */
 static int match_text(struct ini_slice element, char *text, const char *file, unsigned line,
                       const struct why *why)
 {
-    struct shown shown;
     const char *hex;
 
     if (ini_text(element, text) <= 0)
@@ -50,20 +36,17 @@ static int match_text(struct ini_slice element, char *text, const char *file, un
             i++;
         if (!n || i < n || n % 2)
             return refuse_at(why, EINVAL, file, line,
-                             "'%s' is no build-id: an even number of hexadecimal digits",
-                             show(element, &shown));
+                             "'%.*s' is no build-id: an even number of hexadecimal digits", SHOW(element));
         return 0;
     }
     if (element.at[0] != '"')
         for (size_t i = 0; text[i]; i++)
             if (text[i] == '*')
                 return refuse_at(why, EINVAL, file, line,
-                                 "'%s': there are no patterns, '*' alone means every program",
-                                 show(element, &shown));
+                                 "'%.*s': there are no patterns, '*' alone means every program", SHOW(element));
     if (text[0] != '/' && rimf_strrchr(text, '/'))
         return refuse_at(why, EINVAL, file, line,
-                         "'%s' is neither an absolute path nor a name without '/'",
-                         show(element, &shown));
+                         "'%.*s' is neither an absolute path nor a name without '/'", SHOW(element));
     return 0;
 }
 
@@ -100,44 +83,34 @@ static int program_is(const struct pipeline_query *q, const char *text)
 static int one_of(struct ini_slice key, struct ini_slice value, const char *const *words,
                   const char *file, unsigned line, const struct why *why)
 {
-    struct shown a, b;
     char list[64];
-    size_t used = 0;
 
-    list[0] = 0;
-    for (size_t i = 0; words[i]; i++) {
+    for (size_t i = 0; words[i]; i++)
         if (ini_is(value, words[i]))
             return 0;
-        if (used < sizeof(list))
-            used += rimf_format(list + used, sizeof(list) - used, "%s%s", i ? ", " : "", words[i]);
-    }
-    return refuse_at(why, EINVAL, file, line, "'%s' is no %s; it is one of %s", show(value, &b),
-                     show(key, &a), list);
+    config_list_words(words, list, sizeof(list));
+    return refuse_at(why, EINVAL, file, line, "'%.*s' is no %.*s; it is one of %s", SHOW(value), SHOW(key), list);
 }
 
 static int check_passes(struct ini_slice list, const char *file, unsigned line,
                         const struct why *why)
 {
     struct ini_slice element;
-    struct shown shown;
 
     while (ini_list_next(&list, &element))
         if (!ini_is_name(element) || ini_is(element, "app"))
-            return refuse_at(why, EINVAL, file, line, "'%s' is no name of a pass",
-                             show(element, &shown));
+            return refuse_at(why, EINVAL, file, line, "'%.*s' is no name of a pass", SHOW(element));
     return 0;
 }
 
 static int check_files(struct ini_slice list, const char *file, unsigned line, const struct why *why)
 {
     struct ini_slice element;
-    struct shown shown;
 
     while (ini_list_next(&list, &element))
         for (size_t i = 0; i <= element.length; i++)
             if (!element.length || (i < element.length && (element.at[i] == '/' || element.at[i] == '"')))
-                return refuse_at(why, EINVAL, file, line, "'%s' is no beginning of a file's name",
-                                 show(element, &shown));
+                return refuse_at(why, EINVAL, file, line, "'%.*s' is no beginning of a file's name", SHOW(element));
     return 0;
 }
 
@@ -153,8 +126,6 @@ static size_t app_key(struct ini_slice key)
 int config_check_app(struct ini_slice key, struct ini_slice value, const char *file, unsigned line,
                      const struct why *why)
 {
-    struct shown shown;
-
     switch (app_key(key)) {
     case 0:
         return refuse_at(why, EINVAL, file, line, "app.match cannot be set: the program is this one");
@@ -170,8 +141,7 @@ int config_check_app(struct ini_slice key, struct ini_slice value, const char *f
         return check_files(value, file, line, why);
     default:
         return refuse_at(why, EINVAL, file, line,
-                         "[app] has no key '%s'; it has match, passes, placement, patch, on-miss, slot-writers",
-                         show(key, &shown));
+                         "[app] has no key '%.*s'; it has match, passes, placement, patch, on-miss, slot-writers", SHOW(key));
     }
 }
 
@@ -211,15 +181,12 @@ static int end_block(struct scan *s, const char *end)
 
 static int on_section(struct scan *s, const struct ini_item *item)
 {
-    struct shown shown;
-
     if (!ini_is(item->name, "app")) {
         s->in_app = 0;
         if (s->start)
             return 0;
         return refuse_at(s->why, EINVAL, s->text->file, item->line,
-                         "[%s] belongs to no program: an [app] must come before it",
-                         show(item->name, &shown));
+                         "[%.*s] belongs to no program: an [app] must come before it", SHOW(item->name));
     }
     int error = end_block(s, item->start);
     s->start = item->start;
@@ -252,12 +219,11 @@ static int match(struct scan *s, const struct ini_item *item)
 static int on_key(struct scan *s, const struct ini_item *item)
 {
     const char *file = s->text->file;
-    struct shown shown;
     size_t index;
 
     if (!s->start)
         return refuse_at(s->why, EINVAL, file, item->line,
-                         "'%s' stands before the first [app]", show(item->name, &shown));
+                         "'%.*s' stands before the first [app]", SHOW(item->name));
     if (!s->in_app)
         return 0; /* the pass checks its keys, this reader does not */
     index = app_key(item->name);

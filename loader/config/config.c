@@ -36,39 +36,37 @@ int refuse_at(const struct why *why, int err, const char *file, unsigned line, c
     return -err;
 }
 
+void config_list_words(const char *const *words, char *to, size_t size)
+{
+    size_t used = 0;
+
+    to[0] = 0;
+    for (size_t i = 0; words[i] && used < size; i++)
+        used += rimf_format(to + used, size - used, "%s%s", i ? ", " : "", words[i]);
+}
+
 /* ---- the keys and values of a block ----------------------------------------------------- */
 
-#define KEYS_MAX 10000u /* of one program; a file with more is no configuration */
+#define KEYS_MAX 1000u /* of one program; a file with more is no configuration */
 
 int config_no_memory(const struct why *why)
 {
     return refuse(why, ENOMEM, "there is no memory for the configuration");
 }
 
-static uint32_t hash_of(const char *section, const char *key)
-{
-    uint32_t hash = 2166136261u;
-
-    for (; *section; section++)
-        hash = (hash ^ (unsigned char)*section) * 16777619u;
-    for (hash = (hash ^ '.') * 16777619u; *key; key++)
-        hash = (hash ^ (unsigned char)*key) * 16777619u;
-    return hash;
-}
-
 const struct config_entry *config_find(const struct config *config, const char *section,
                                        const char *key)
 {
-    uint32_t hash = hash_of(section, key);
     const struct config_entry *e = config->entries;
 
-    while (e && !(e->hash == hash && rimf_streq(e->section, section) && rimf_streq(e->key, key)))
+    while (e && !(rimf_streq(e->section, section) && rimf_streq(e->key, key)))
         e = e->next;
     return e;
 }
 
-int config_put(struct rimf_heap *heap, struct config *config, const struct config_entry *entry,
-               int replace, const struct why *why)
+/* Adds section.key.  If it exists, `replace` says whether it gets the new value, or is refused. */
+static int put(struct rimf_heap *heap, struct config *config, const struct config_entry *entry, int replace,
+               const struct why *why)
 {
     struct config_entry *there =
         (struct config_entry *)config_find(config, entry->section, entry->key);
@@ -92,7 +90,6 @@ int config_put(struct rimf_heap *heap, struct config *config, const struct confi
     struct config_entry *next = there->next;
     *there = *entry;
     there->next = next;
-    there->hash = hash_of(entry->section, entry->key);
     return 0;
 }
 
@@ -114,7 +111,7 @@ static int load_key(struct rimf_heap *heap, const char *section, const struct in
         return config_no_memory(why);
     if (ini_text(item->value, text) < 0)
         entry.text = NULL;
-    return config_put(heap, config, &entry, 0, why);
+    return put(heap, config, &entry, 0, why);
 }
 
 int config_load(struct rimf_heap *heap, const char *text, size_t length, struct config *config,
@@ -207,7 +204,7 @@ static int put_item(struct rimf_heap *heap, char *item, struct config *config, c
         if (error)
             return error;
     }
-    return config_put(heap, config, &entry, 1, why);
+    return put(heap, config, &entry, 1, why);
 }
 
 int config_tunables(struct rimf_heap *heap, const char *tunables, struct config *config,

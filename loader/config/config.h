@@ -77,6 +77,9 @@ int refuse(const struct why *, int err, const char *format, ...)
 int refuse_at(const struct why *, int err, const char *file, unsigned line, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
 
+/* Writes "a, b, c", cut if there are very many. */
+void config_list_words(const char *const *words, char *to, size_t size);
+
 /* ---- the configuration -------------------------------------------------------------- */
 
 #define CONFIG_TUNABLES "MVLD_TUNABLES" /* the `file` of its settings */
@@ -89,7 +92,6 @@ struct config_entry {
     const char *text;     /* as one value; NULL when it is a list with quotes */
     const char *file;
     unsigned line; /* 0: MVLD_TUNABLES has no lines */
-    uint32_t hash;
 };
 
 struct config {
@@ -164,7 +166,5 @@ int config_tunables(struct rimf_heap *, const char *tunables, struct config *, c
 
 /* config/config.c: adds the entries of a block, whose file and line the configuration has. */
 int config_load(struct rimf_heap *, const char *text, size_t length, struct config *, const struct why *);
-/* Adds section.key.  If it exists, `replace` says whether it gets the new value, or is refused. */
-int config_put(struct rimf_heap *, struct config *, const struct config_entry *, int replace, const struct why *);
 
 #endif

@@ -9,6 +9,12 @@ static int blank(char c)
     return c == ' ' || c == '\t';
 }
 
+static int wrong(const char **why, const char *phrase)
+{
+    *why = phrase;
+    return -EINVAL;
+}
+
 static struct ini_slice trim(const char *from, const char *to)
 {
     while (from < to && blank(*from))
@@ -54,14 +60,10 @@ static int take_line(struct ini *ini, struct ini_slice *line, const char **why)
         if (c != '\t' && !ends_line)
             control = 1;
     }
-    if (p - ini->at > (long)INI_LINE_MAX) {
-        *why = "the line is longer than 4096 bytes";
-        return -EINVAL;
-    }
-    if (control) {
-        *why = "the line has a control character, the file is not text";
-        return -EINVAL;
-    }
+    if (p - ini->at > (long)INI_LINE_MAX)
+        return wrong(why, "the line is longer than 4096 bytes");
+    if (control)
+        return wrong(why, "the line has a control character, the file is not text");
     *line = (struct ini_slice){ini->at, (size_t)(p - ini->at)};
     ini->at = p < ini->end ? p + 1 : p;
     ini->line++;
@@ -101,19 +103,15 @@ static int scan_value(const char *p, const char *end, struct ini_slice *value, c
         if (*p == ';' && (p == start || blank(p[-1]) || p[-1] == '"'))
             break;
         if (*p == '"') {
-            if (!element_begins) {
-                *why = "a quote stands only at the start of a value";
-                return -EINVAL;
-            }
+            if (!element_begins)
+                return wrong(why, "a quote stands only at the start of a value");
             p = skip_quoted(p, end, why);
             if (!p)
                 return -EINVAL;
             while (p < end && blank(*p))
                 p++;
-            if (p < end && *p != ',' && *p != ';') {
-                *why = "there is text behind the closing quote";
-                return -EINVAL;
-            }
+            if (p < end && *p != ',' && *p != ';')
+                return wrong(why, "there is text behind the closing quote");
             element_begins = 0;
             continue;
         }
@@ -133,21 +131,15 @@ static int scan_section(struct ini_slice line, struct ini_item *item, const char
 
     while (close < end && *close != ']')
         close++;
-    if (close == end) {
-        *why = "the section's ']' is missing";
-        return -EINVAL;
-    }
+    if (close == end)
+        return wrong(why, "the section's ']' is missing");
     item->kind = INI_SECTION;
     item->name = trim(line.at + 1, close);
-    if (!ini_is_name(item->name)) {
-        *why = "a section's name has only a-z, 0-9 and '-'";
-        return -EINVAL;
-    }
+    if (!ini_is_name(item->name))
+        return wrong(why, "a section's name has only a-z, 0-9 and '-'");
     struct ini_slice rest = trim(close + 1, end);
-    if (rest.length && rest.at[0] != ';' && rest.at[0] != '#') {
-        *why = "there is text behind the section's ']'";
-        return -EINVAL;
-    }
+    if (rest.length && rest.at[0] != ';' && rest.at[0] != '#')
+        return wrong(why, "there is text behind the section's ']'");
     return 0;
 }
 
@@ -157,23 +149,17 @@ static int scan_key(struct ini_slice line, struct ini_item *item, const char **w
 
     while (equals < end && *equals != '=')
         equals++;
-    if (equals == end) {
-        *why = "the line is neither [section] nor key = value";
-        return -EINVAL;
-    }
+    if (equals == end)
+        return wrong(why, "the line is neither [section] nor key = value");
     item->kind = INI_KEY;
     item->name = trim(line.at, equals);
     for (size_t i = 0; i < item->name.length; i++) {
         char c = item->name.at[i];
-        if (blank(c) || c == '"' || c == ';' || c == '#' || c == '[' || c == ']') {
-            *why = "the key has a character that no key has";
-            return -EINVAL;
-        }
+        if (blank(c) || c == '"' || c == ';' || c == '#' || c == '[' || c == ']')
+            return wrong(why, "the key has a character that no key has");
     }
-    if (!item->name.length) {
-        *why = "there is no key before '='";
-        return -EINVAL;
-    }
+    if (!item->name.length)
+        return wrong(why, "there is no key before '='");
     return scan_value(equals + 1, end, &item->value, why);
 }
 

@@ -30,16 +30,6 @@ static int word_number(const struct mvld_option *o, const char *text, int64_t *o
     return -EINVAL;
 }
 
-/* "a, b, c", cut if there are very many. */
-static void list_words(const struct mvld_option *o, char *to, size_t size)
-{
-    size_t used = 0;
-
-    to[0] = 0;
-    for (size_t i = 0; o->words[i] && used < size; i++)
-        used += rimf_format(to + used, size - used, "%s%s", i ? ", " : "", o->words[i]);
-}
-
 /* Fills in the number of `s`.  `pass` is for the sentence. */
 static int check_value(const struct mvld_option *o, struct mvld_setting *s, const char *pass,
                        const struct why *why)
@@ -66,7 +56,7 @@ static int check_value(const struct mvld_option *o, struct mvld_setting *s, cons
     case MVLD_OPTION_WORD:
         if (!word_number(o, s->text, &s->number))
             return 0;
-        list_words(o, words, sizeof(words));
+        config_list_words(o->words, words, sizeof(words));
         return refuse_at(why, EINVAL, s->file, s->line, "%s.%s = %s: it is one of %s", pass,
                          s->name, s->text, words);
     case MVLD_OPTION_STRING:

@@ -119,7 +119,7 @@ static void very_many_keys(void)
     for (unsigned i = 0; used < sizeof(text) - 64 && i < 20000; i++)
         used += (size_t)sprintf(text + used, "set.%u = %u\n", i, i);
     world_file(w, named("/conf"), text, used);
-    EXPECT("/conf:10003: there are more than 10000 keys for one program", "/a", "", 0);
+    EXPECT("/conf:1003: there are more than 1000 keys for one program", "/a", "", 0);
     world_clear_env(w);
 }
 
