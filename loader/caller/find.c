@@ -58,8 +58,9 @@ static const struct mvld_object *object_with(const struct mvld_image *image, con
     return NULL;
 }
 
-int caller_exported(const struct mvld_object *object, const char *name, const char *version,
-                     struct caller_function *out)
+/* Finds a function that `object` exports and whose bytes are readable: 0 or -ENOENT. */
+static int exported(const struct mvld_object *object, const char *name, const char *version,
+                    struct caller_function *out)
 {
     struct mvld_symbol symbol;
 
@@ -146,10 +147,10 @@ static int find_addr(const struct mvld_object *libc, struct caller_function *out
 {
     struct caller_function dladdr, dladdr1;
 
-    if (caller_exported(libc, "_dl_addr", "GLIBC_PRIVATE", out) == 0)
+    if (exported(libc, "_dl_addr", "GLIBC_PRIVATE", out) == 0)
         return 0;
-    if (caller_exported(libc, "dladdr", NULL, &dladdr) ||
-        caller_exported(libc, "dladdr1", NULL, &dladdr1) ||
+    if (exported(libc, "dladdr", NULL, &dladdr) ||
+        exported(libc, "dladdr1", NULL, &dladdr1) ||
         caller_tail(&dladdr) != caller_tail(&dladdr1))
         return -ENOENT;
     return local(libc, caller_tail(&dladdr), out);
@@ -184,7 +185,7 @@ static uintptr_t find_object(const struct mvld_object *host, const struct mvld_o
     const uint8_t *p;
     uintptr_t at;
 
-    if (caller_exported(libc, "_dl_find_object", "GLIBC_2.35", &function) || function.size < 13)
+    if (exported(libc, "_dl_find_object", "GLIBC_2.35", &function) || function.size < 13)
         return 0;
     p = (const uint8_t *)function.at;
     if (function.size >= 17)
@@ -224,7 +225,7 @@ static int find_in_host(const struct loader *l, const struct mvld_object *libc,
 
     *why = "the host loader has no _dl_find_dso_for_object";
     if (!host || !(host->flags & MVLD_OBJECT_LOADER) ||
-        caller_exported(host, name, "GLIBC_PRIVATE", &functions[CALLER_OBJECT]))
+        exported(host, name, "GLIBC_PRIVATE", &functions[CALLER_OBJECT]))
         return -ENOTSUP;
     *why = "the host loader's dlopen is not of the known form";
     return find_open(host, libc, &functions[CALLER_OBJECT], &functions[CALLER_OPEN]) ? -ENOTSUP
@@ -325,7 +326,7 @@ int caller_find_unwinder(struct loader *l)
     if (api->symbol_resolve(l->image, shapes[0].name, shapes[0].version, &symbol))
         return -ENOENT;
     for (size_t i = 0; i < RIMF_COUNT(shapes); i++)
-        if (caller_exported(symbol.object, shapes[i].name, shapes[i].version, &found[i]) ||
+        if (exported(symbol.object, shapes[i].name, shapes[i].version, &found[i]) ||
             !has_shape(&found[i], &shapes[i], &pc))
             return -ENOTSUP;
     memcpy(caller->functions + CALLER_NEEDED, found, sizeof found);

@@ -51,9 +51,6 @@ int caller_snapshot(struct loader *);
 /* caller/find.c: finds and verifies the first CALLER_NEEDED functions.  0, or -ENOTSUP with a
  * static sentence in *why. */
 int caller_find(const struct loader *, struct caller_function *functions, const char **why);
-/* Finds a function that `object` exports and whose bytes are readable: 0 or -ENOENT. */
-int caller_exported(const struct mvld_object *, const char *name, const char *version,
-                     struct caller_function *out);
 
 /* caller/code.c */
 

@@ -246,7 +246,7 @@ static size_t add_jumps(struct loader *l, const struct host_entries *entries, co
 /* Returns 0 if hooked; otherwise the log has the reason. */
 int host_hook(struct loader *l, const struct host_entries *entries)
 {
-    struct text_patch few[2 * TEXT_PATCHES], *patch = NULL;
+    struct text_patch *patch;
     const Elf64_Sym *state = host_symbol(l->host, "_dl_debug_state");
     const Elf64_Sym *debug = host_symbol(l->host, l->host->musl ? "_dl_debug_addr" : "_r_debug");
     uintptr_t place = state ? hook_place(l->host, state) : 0;
@@ -263,22 +263,19 @@ int host_hook(struct loader *l, const struct host_entries *entries)
         return -ENOTSUP;
     }
     n_questions = host_questions(l->host, &questions);
-    if (n_questions) {
+    if (n_questions)
         cpuid_find(l);
-        patch = rimf_heap_alloc(&l->heap,
-                                sizeof few + 2 * n_questions * sizeof *patch);
-    }
-    n_questions = patch ? n_questions : 0;
-    patch = patch ? patch : few;
-    n = make_jump(l->host, patch, place, entries->hook, 0);
+    patch = rimf_heap_alloc(&l->heap, 2 * (TEXT_PATCHES + n_questions) * sizeof *patch);
+    n = patch ? make_jump(l->host, patch, place, entries->hook, 0) : -ENOMEM;
     if (n < 0) {
-        rimf_log(&l->log, MVLD_LOG_WARNING, "not hooked: the host loader lies too far away");
-        rimf_heap_release(&l->heap, patch == few ? NULL : patch);
+        rimf_log(&l->log, MVLD_LOG_WARNING, "not hooked: %s",
+                 patch ? "the host loader lies too far away" : "out of memory");
+        rimf_heap_release(&l->heap, patch);
         return n;
     }
     n += (int)add_jumps(l, entries, questions, n_questions, patch + n, &mmaps, &put);
     err = text_write(l->sys, l->host, patch, (size_t)n, &how);
-    rimf_heap_release(&l->heap, patch == few ? NULL : patch);
+    rimf_heap_release(&l->heap, patch);
     if (err == -ENOTRECOVERABLE)
         say_and_exit(l->sys, "mvld: the kernel does not let the host loader's code be mapped\n");
     if (err) {

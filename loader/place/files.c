@@ -10,7 +10,7 @@
 #include "loader/loader.h"
 
 #include "loader/place/place.h"
-#include "loader/process/block.h"
+#include "loader/process/process.h"
 #include "rimf/base/cache.h"
 #include "rimf/elf/headers.h"
 #include "loader/manager/pipeline.h"

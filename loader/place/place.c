@@ -21,7 +21,7 @@
 
 #include "loader/manager/pipeline.h"
 #include "loader/place/place.h"
-#include "loader/process/block.h"
+#include "loader/process/process.h"
 #include "rimf/elf/headers.h"
 #include "rimf/image/image.h"
 

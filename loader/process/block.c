@@ -15,7 +15,7 @@
  * auxv.  If the user has an LD_PRELOAD, ours (which begins with the user's) replaces it and nothing
  * moves.  The strings that /proc/self/environ shows are not changed.
  */
-#include "loader/process/block.h"
+#include "loader/process/process.h"
 
 #include "rimf/base/base.h"
 #include "rimf/elf/view.h"

@@ -5,7 +5,6 @@
  */
 #include "loader/loader.h"
 
-#include "loader/process/block.h"
 #include "loader/process/process.h"
 #include "rimf/base/cache.h"
 #include "rimf/analysis/analysis.h"

@@ -14,7 +14,6 @@
  */
 #include "loader/loader.h"
 
-#include "loader/process/block.h"
 #include "loader/process/process.h"
 
 #include <errno.h> /* numbers only */

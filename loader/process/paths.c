@@ -11,7 +11,6 @@
  */
 #include "loader/loader.h"
 
-#include "loader/process/block.h"
 #include "loader/process/process.h"
 
 #include <errno.h>    /* numbers only */
@@ -113,7 +112,7 @@ static int path_in(struct loader *l, uintptr_t address, char *line, size_t size,
     return error == -ENAMETOOLONG ? error : 0;
 }
 
-char *path_mapped_at(struct loader *l, uintptr_t address)
+static char *path_mapped_at(struct loader *l, uintptr_t address)
 {
     char few[SHORT], *line, *path;
 

@@ -9,7 +9,52 @@
 #include "rimf/base/cpu.h"
 #include "rimf/base/sys.h"
 
+#include <elf.h> /* numbers and layouts */
+
 struct loader;
+
+/* ---- block.c: the kernel's block on the stack, and our changes of it --------------------- */
+
+/* The words at the stack pointer when a program starts. */
+struct block {
+    uintptr_t *sp; /* argc, argv[], NULL, envp[], NULL, auxv[] */
+    size_t argc, envc;
+    char **argv, **envp;
+    Elf64_auxv_t *auxv;
+    /* Entries of auxv, or NULL. */
+    Elf64_auxv_t *phdr, *phnum, *entry, *base, *execfn, *vdso, *random;
+    uint32_t user; /* the effective user at the program's start; an invalid one if unknown */
+    int secure;
+};
+
+void block_read(struct block *, uintptr_t *sp);
+
+/* The executable that the kernel mapped, by auxv. */
+struct executable {
+    const Elf64_Phdr *ph; /* NULL: unknown */
+    size_t n;
+    const Elf64_Phdr *own; /* PT_PHDR, or NULL: then the bias is unknown, and 0 */
+    uintptr_t bias;
+};
+
+struct executable block_executable(const struct block *);
+
+/* An LD_PRELOAD of ours, see block.c. */
+struct injection {
+    char *ours;  /* the whole "LD_PRELOAD=…"; NULL: not inserted */
+    char *users; /* the user's own, which ours replaced, or NULL */
+    const char *first; /* a library of the program that must precede ours, or NULL */
+};
+
+/* If the user has no LD_PRELOAD, the block moves down by so many words: the stack pointer must
+ * first be lowered by them. */
+#define BLOCK_MOVES 2
+
+void block_inject(struct block *, struct injection *, char *preload);
+/* Returns 1 if it was found and removed, 0 if it is not there any more. */
+int block_restore(const struct block *, struct injection *);
+/* Removes the variables NAME and NAME_* from the environment. */
+void block_scrub(struct block *, const char *name);
 
 /* ---- knobs.c ----------------------------------------------------------------------------- */
 
@@ -116,7 +161,6 @@ int caches_young(const struct loader *, const char *path);
 /* ---- paths.c ----------------------------------------------------------------------------- */
 
 /* On the heap; or NULL if there is no file, or it is unknown. */
-char *path_mapped_at(struct loader *, uintptr_t address);
 char *path_of_program(struct loader *);
 char *path_of_file(struct loader *, int fd);
 /* Returns 1 if the last component of `path`, by which the program was called, is its file's own

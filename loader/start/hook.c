@@ -21,7 +21,7 @@
 #include "loader/loader.h"
 
 #include "loader/host/host.h"
-#include "loader/process/block.h"
+#include "loader/process/process.h"
 #include "loader/start/start.h"
 #include "loader/store/store.h"
 #include "rimf/image/image.h"

@@ -8,7 +8,6 @@
 #include "loader/host/host.h"
 #include "loader/manager/pipeline.h"
 #include "loader/place/place.h"
-#include "loader/process/block.h"
 #include "loader/process/process.h"
 #include "loader/start/start.h"
 #include "loader/store/store.h"

@@ -11,7 +11,6 @@
 #include "loader/caller/hooks.h"
 #include "loader/host/host.h"
 #include "loader/place/place.h"
-#include "loader/process/block.h"
 #include "loader/process/process.h"
 #include "loader/start/start.h"
 #include "loader/store/store.h"
@@ -191,19 +190,13 @@ static void pass_on(struct loader *l, int unentered)
  * at the next event. */
 static int make_room(struct loader *l)
 {
-    size_t n = count_maps(l);
-    struct link_map **room;
+    for (size_t n = count_maps(l); l->maps->room < n;) {
+        struct link_map **more = rimf_heap_grow(&l->heap, l->maps->known, &l->maps->room, sizeof *more, n);
 
-    if (n <= l->maps->room)
-        return 0;
-    room = rimf_heap_alloc(&l->heap, 2 * n * sizeof *room);
-    if (!room)
-        return -ENOMEM;
-    if (l->maps->n)
-        memcpy(room, l->maps->known, l->maps->n * sizeof *room);
-    rimf_heap_release(&l->heap, l->maps->known);
-    l->maps->known = room;
-    l->maps->room = 2 * n;
+        if (!more)
+            return -ENOMEM;
+        l->maps->known = more;
+    }
     return 0;
 }
 

@@ -11,7 +11,6 @@
 #include "loader/config/needed.h"
 #include "loader/host/host.h"
 #include "loader/manager/pipeline.h"
-#include "loader/process/block.h"
 #include "loader/process/process.h"
 #include "loader/start/start.h"
 #include "rimf/elf/headers.h"

@@ -20,7 +20,7 @@
 
 #include "loader/host/host.h"
 #include "loader/place/place.h"
-#include "loader/process/block.h"
+#include "loader/process/process.h"
 #include "loader/start/start.h"
 #include "rimf/elf/headers.h"
 #include "rimf/elf/view.h"

@@ -10,7 +10,6 @@
 
 #include "loader/host/host.h"
 #include "loader/place/place.h"
-#include "loader/process/block.h"
 #include "loader/process/process.h"
 #include "loader/start/rooms.h"
 #include "loader/store/store.h"

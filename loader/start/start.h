@@ -24,7 +24,6 @@ extern const uint8_t loader_mmap_sites[] RIMF_HIDDEN;
 void loader_mmap_musl(void) RIMF_HIDDEN;
 extern const uint8_t loader_init_thunks[] RIMF_HIDDEN; /* INIT_SLOTS entries */
 #define INIT_THUNK_SIZE 16
-void loader_init_common(void) RIMF_HIDDEN;
 void loader_no_init(void) RIMF_HIDDEN; /* endbr64; ret */
 
 /* ---- start.c ----------------------------------------------------------------------------- */

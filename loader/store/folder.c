@@ -13,7 +13,6 @@
 
 #include "loader/manager/pipeline.h"
 #include "loader/place/place.h"
-#include "loader/process/block.h"
 #include "loader/process/process.h"
 #include "loader/store/store.h"
 #include "rimf/base/cache.h"

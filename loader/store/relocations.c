@@ -15,7 +15,6 @@
 
 #include "loader/host/host.h"
 #include "loader/place/place.h"
-#include "loader/process/block.h"
 #include "loader/process/process.h"
 #include "loader/store/store.h"
 #include "rimf/elf/headers.h"

@@ -21,7 +21,6 @@
 
 #include "loader/caller/hooks.h"
 #include "loader/place/place.h"
-#include "loader/process/block.h"
 #include "loader/process/process.h"
 #include "loader/store/store.h"
 #include "rimf/moved/moved.h"

@@ -7,7 +7,7 @@
  * A line of the input is a variable; a line that begins with '!' is an auxv entry,
  * its second character the type.
  */
-#include "loader/process/block.h"
+#include "loader/process/process.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -9,7 +9,6 @@
  * with its NUL.
  */
 #include "loader/loader.h"
-#include "loader/process/block.h"
 #include "loader/process/process.h"
 
 #include <errno.h>

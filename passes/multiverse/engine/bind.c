@@ -192,7 +192,8 @@ static void remember(struct mv_engine *engine, enum mv_action action, struct mv_
         remember_switch(sw, action);
 }
 
-int mv_is_in_force(const struct mv_engine *engine, const struct mv_point *point)
+/* Whether the last operation that reached such a function was a commit. */
+static int is_in_force(const struct mv_engine *engine, const struct mv_point *point)
 {
     uint32_t stamp = engine->stamp;
     int committed = engine->committed;
@@ -325,7 +326,7 @@ int mv_apply_fresh(struct mv_engine *engine)
 
     for (struct mv_unit *u = engine->units; u; u = u->next)
         for (size_t i = 0; i < u->n_points; i++)
-            bound |= u->points[i].target || (u->fresh && mv_is_in_force(engine, &u->points[i]));
+            bound |= u->points[i].target || (u->fresh && is_in_force(engine, &u->points[i]));
     if (!bound) { /* nothing is committed: sites are read at the first commit */
         mv_finished(engine);
         return 0;
@@ -336,7 +337,7 @@ int mv_apply_fresh(struct mv_engine *engine)
     read_switches(engine);
     for (struct mv_unit *u = engine->units; u; u = u->next) {
         for (size_t i = 0; i < u->n_points; i++) {
-            if (u->fresh && mv_is_in_force(engine, &u->points[i]) &&
+            if (u->fresh && is_in_force(engine, &u->points[i]) &&
                 !calls_known(engine, &u->points[i]))
                 decide(engine, &u->points[i], MV_COMMIT, 1);
             select_dirty(&u->points[i]);

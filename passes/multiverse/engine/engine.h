@@ -307,8 +307,6 @@ int mv_apply_fresh(struct mv_engine *);
 void mv_finished(struct mv_engine *);
 /* Whether every site and entry of the object has the bytes that we wrote last. */
 int mv_object_is_intact(struct mv_engine *, const struct mvld_object *);
-/* Whether the last operation that reached such a function was a commit. */
-int mv_is_in_force(const struct mv_engine *, const struct mv_point *);
 uint64_t mv_switch_read(const struct mv_switch *);
 
 /* ---- outcome.c */

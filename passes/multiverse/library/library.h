@@ -31,7 +31,6 @@ struct mv_ranges {
     int error;
 };
 /* old.c */
-void mv_ranges_add(struct mv_ranges *, uintptr_t start, size_t size);
 void mv_ranges_add_old(void *ranges, const struct mv_old *);
 /* What operations replaced, and that nobody is there any more.  0; or -1 with errno.  api.c */
 int mv_each_old(struct mv_ranges *, uint64_t *operation);

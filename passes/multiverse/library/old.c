@@ -61,7 +61,7 @@ static int find_piece(const struct mv_ranges *list, const struct mvld_object *ob
 
 /* ---- pieces --------------------------------------------------------------------------------------------------- */
 
-void mv_ranges_add(struct mv_ranges *list, uintptr_t start, size_t size)
+static void add_range(struct mv_ranges *list, uintptr_t start, size_t size)
 {
     struct mv_range *longer;
 
@@ -92,10 +92,10 @@ static void add_piece(struct mv_ranges *list, struct mv_range piece)
     uintptr_t moved = 0;
 
     piece.size += ends_in_call(piece);
-    mv_ranges_add(list, piece.start, piece.size);
+    add_range(list, piece.start, piece.size);
     list->engine->api->moved_find(list->engine->image, piece.start, 1, &moved);
     if (moved)
-        mv_ranges_add(list, moved, piece.size);
+        add_range(list, moved, piece.size);
 }
 
 struct piece {
