@@ -74,7 +74,7 @@
 #include <mvld/pass/patches.h>
 #include <mvld/pass/references.h>
 
-#define MVLD_PASS_ABI 7u
+#define MVLD_PASS_ABI 8u
 
 struct mvld_image;  /* opaque: the description of all objects */
 struct mvld_api;    /* below */
@@ -118,10 +118,6 @@ struct mvld_pass {
     uint32_t abi;  /* MVLD_PASS_ABI */
     const char *name; /* [a-z0-9-]; the file is <name>.so */
     const char *help; /* one line */
-    /* NULL-terminated lists of pass names, or NULL. */
-    const char *const *requires_passes; /* must be in the pipeline too */
-    const char *const *after;           /* if present, must come before this one */
-    const char *const *conflicts;       /* must not be in the pipeline */
     const struct mvld_option *options;  /* ends with .name == NULL; or NULL */
     /* A shared object that the loader adds to the global scope while the pass is in the pipeline
      * ("libmultiverse.so.1"), or NULL.  A file name is looked for beside the pass, in MVLD_PASS_PATH, and in
@@ -152,11 +148,10 @@ struct mvld_pass {
     uint32_t flags; /* MVLD_PASS_*, or-ed */
     /* Returns a static sentence if the pass has nothing to do in any program with these settings, or NULL.  The
      * function is called before any other of the pass, also by `mvld pipeline`, and looks at the settings only.
-     * An idle pass satisfies passes that require it; its library is not added and none of its functions is
-     * called. */
+     * Of an idle pass the library is not added, and no function is called. */
     const char *(*idle)(const struct mvld_setting *settings, size_t n);
     /* NULL-terminated list of pass names, or NULL.  If one of them is in the pipeline, this pass runs after it,
-     * in whichever order they are configured (`after` refuses the wrong order instead). */
+     * in whichever order they are configured. */
     const char *const *behind;
 };
 

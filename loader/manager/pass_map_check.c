@@ -130,8 +130,7 @@ int pass_check(const struct pass_object *object, const char *name, uint64_t symb
         return REFUSE(c, "it calls itself '%s', but was looked for as '%s'", p->name, name);
     if (!is_text_or_null(c, p->help) || !is_text_or_null(c, p->library))
         return REFUSE(c, "its help or its library lies outside the pass");
-    if (!is_list(c, p->requires_passes, 1) || !is_list(c, p->after, 1) ||
-        !is_list(c, p->conflicts, 1) || !is_list(c, p->behind, 1))
+    if (!is_list(c, p->behind, 1))
         return REFUSE(c, "a list of pass names in it is damaged, or lies outside the pass");
     if (!is_code(c, (uintptr_t)p->map) || !is_code(c, (uintptr_t)p->relocate) || !is_code(c, (uintptr_t)p->run) ||
         !is_code(c, (uintptr_t)p->removed) || !is_code(c, (uintptr_t)p->idle))

@@ -4,7 +4,7 @@
  *
  *     environment, files   which [app] matches, what MVLD_TUNABLES lays over it
  *     passes               each is found, mapped, checked
- *     order                behind; requires, after, conflicts, duplicates
+ *     order                each behind those that it must run behind
  *     options              each against the declaration of its pass
  *     libraries            of passes that have something to do with these options
  *

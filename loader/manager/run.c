@@ -2,8 +2,7 @@
  *
  * loader/manager/run.c: runs a plan.
  *
- * A pass that fails is reported, and passes that require it are skipped; the others and the program
- * continue.  Only a broken image (found under MVLD_DEBUG=verify) ends the pipeline, because later passes
+ * A pass that fails is reported; the others and the program continue.  Only a broken image (found under MVLD_DEBUG=verify) ends the pipeline, because later passes
  * would read wrong data.  Passes that ran are still told of closed objects, to forget them.
  */
 #include "rimf/base/base.h"
@@ -105,27 +104,7 @@ static void unwatch(struct pipeline *p)
 
 /* ---- the stages ---------------------------------------------------------------------- */
 
-/* The required pass that did not run, or NULL. */
-static const char *missing_need(const struct pipeline *p, size_t i)
-{
-    const struct mvld_pass *pass = p->passes[i].pass;
-
-    for (const char *const *n = pass ? pass->requires_passes : NULL; n && *n; n++)
-        for (size_t j = 0; j < p->n; j++)
-            if (rimf_streq(p->passes[j].name, *n) && j != i &&
-                (p->passes[j].status == PASS_FAILED || p->passes[j].status == PASS_SKIPPED))
-                return *n;
-    return NULL;
-}
-
-static void skip(struct pipeline *p, size_t i, const char *why, const char *name)
-{
-    p->passes[i].status = PASS_SKIPPED;
-    rimf_log(&p->log, MVLD_LOG_WARNING, "mvld: the pass '%s' is skipped: %s%s",
-             p->passes[i].name, why, name);
-}
-
-/* Whether its stage `map` is called: independent of its other stages and of required passes. */
+/* Whether its stage `map` is called: independent of its other stages. */
 static int looks_at_files(const struct planned_pass *it)
 {
     return it->pass && it->pass->map && it->status != PASS_IDLE;
@@ -314,15 +293,13 @@ int pipeline_run(struct pipeline *p, struct mvld_image *image, size_t end)
         p->broken = !verify(p, image, "the host loader");
     p->checked = 1;
     for (size_t i = 0; i < end && i < p->n; i++) {
-        const char *need = missing_need(p, i);
-
         if (p->passes[i].status != PASS_PLANNED)
             continue;
-        if (p->broken)
-            skip(p, i, "the image is broken", "");
-        else if (need)
-            skip(p, i, "it requires a pass that did not run: ", need);
-        else {
+        if (p->broken) {
+            p->passes[i].status = PASS_SKIPPED;
+            rimf_log(&p->log, MVLD_LOG_WARNING, "mvld: the pass '%s' is skipped: the image is broken",
+                     p->passes[i].name);
+        } else {
             run_one(p, i, image);
             p->broken = !verify(p, image, p->passes[i].name);
         }

@@ -7,7 +7,7 @@
 
 #include "mvld/pass.h"
 
-static const char *const after[] = {"concat", "direct-calls", NULL};
+static const char *const behind[] = {"concat", "direct-calls", NULL};
 static const char *const when[] = {"before-constructors", "manual", NULL};
 
 static const struct mvld_option options[] = {
@@ -118,7 +118,7 @@ __attribute__((visibility("default"))) const struct mvld_pass mvld_pass = {
     .abi = MVLD_PASS_ABI,
     .name = "multiverse",
     .help = "patches code for the values of rarely changing variables",
-    .after = after,
+    .behind = behind,
     .options = options,
     .library = "libmultiverse.so.1",
     .run = run,

@@ -115,9 +115,6 @@ static void read_declarations(const struct pass_object *o)
     read_text(o->pass->name);
     read_text(o->pass->help);
     read_text(o->pass->library);
-    read_list(o->pass->requires_passes);
-    read_list(o->pass->after);
-    read_list(o->pass->conflicts);
     read_list(o->pass->behind);
     for (const struct mvld_option *option = o->pass->options; option && option->name; option++) {
         read_text(option->name);

@@ -136,10 +136,7 @@ static void json_pass(struct json *j, const char *file, const struct mvld_pass *
     json_string(j, "name", p->name);
     json_string(j, "help", p->help);
     json_string(j, "file", file);
-    json_names(j, "requires", p->requires_passes);
-    json_names(j, "after", p->after);
     json_names(j, "behind", p->behind);
-    json_names(j, "conflicts", p->conflicts);
     json_begin(j, "options", '[');
     for (const struct mvld_option *o = p->options; o && o->name; o++)
         json_option(j, o);
@@ -167,10 +164,7 @@ static void list(void *cookie, const char *file, const struct mvld_pass *p, cons
         json_pass(l->json, file, p);
     } else {
         printf("%s: %s\n    %s\n", p->name, p->help ? p->help : "", file);
-        print_names("requires", p->requires_passes);
-        print_names("after", p->after);
         print_names("behind", p->behind);
-        print_names("conflicts with", p->conflicts);
         for (const struct mvld_option *o = p->options; o && o->name; o++)
             print_option(o);
     }

@@ -114,9 +114,10 @@ PUBLIC const struct mvld_pass mvld_pass = {
                          size_t))0xdeadbeef,
 #endif
     .options = bad_options,
-    .after = bad_list,
 #ifdef FAULT_behind
     .behind = (const char *const *)0x10,
+#else
+    .behind = bad_list,
 #endif
 };
 #else

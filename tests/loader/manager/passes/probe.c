@@ -18,17 +18,8 @@ static const struct mvld_option options[] = {
     {.name = "set.", .type = MVLD_OPTION_PREFIX},
     {.name = NULL},
 };
-#ifdef REQUIRES
-static const char *const requires_passes[] = {REQUIRES, NULL};
-#endif
-#ifdef AFTER
-static const char *const after[] = {AFTER, NULL};
-#endif
 #ifdef BEHIND
 static const char *const behind[] = {BEHIND, NULL};
-#endif
-#ifdef CONFLICTS
-static const char *const conflicts[] = {CONFLICTS, NULL};
 #endif
 
 static int run(const struct mvld_context *ctx, const struct mvld_object *const *objects, size_t n)
@@ -69,15 +60,6 @@ __attribute__((visibility("default"))) const struct mvld_pass mvld_pass = {
     .abi = MVLD_PASS_ABI,
     .name = NAME,
     .help = "a probe",
-#ifdef REQUIRES
-    .requires_passes = requires_passes,
-#endif
-#ifdef AFTER
-    .after = after,
-#endif
-#ifdef CONFLICTS
-    .conflicts = conflicts,
-#endif
 #ifdef LIBRARY
     .library = LIBRARY,
 #endif
