@@ -64,7 +64,7 @@ struct pipeline {
 /* Whether its stage `relocate` will run, or has run. */
 int pipeline_changes_symbols(const struct planned_pass *);
 
-/* manager/order.c: moves passes behind those that they run behind.  0, or -EINVAL and a sentence that names two. */
+/* Moves passes behind those that they run behind.  0, or -EINVAL and a sentence that names two. */
 int pipeline_order(struct pipeline *, const struct why *);
 
 /* manager/find.c: finds path and file of the pass `name`. */

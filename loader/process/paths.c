@@ -26,14 +26,9 @@ static uintptr_t hexadecimal(const char **p)
 {
     uintptr_t value = 0;
 
-    for (;; ++*p) {
-        if (**p >= '0' && **p <= '9')
-            value = value * 16 + (uintptr_t)(**p - '0');
-        else if (**p >= 'a' && **p <= 'f')
-            value = value * 16 + (uintptr_t)(**p - 'a' + 10);
-        else
-            return value;
-    }
+    for (; rimf_digit(**p) < 16; ++*p)
+        value = value * 16 + rimf_digit(**p);
+    return value;
 }
 
 /* Returns 1 if `path`, by which the program was called, is no link and no script: it begins with
