@@ -207,9 +207,6 @@ int pipeline_find_library(struct pipeline *p, struct planned_pass *pass, const s
 
 /* ---- the order ---------------------------------------------------------------------- */
 
-/* A pass that runs `behind` others, whatever their options, is moved directly behind the last of them, so that the order
- * of all others changes as little as possible. */
-
 /* The index of the last pass that it runs behind; or i. */
 static size_t place_behind(const struct pipeline *p, size_t i)
 {
@@ -222,7 +219,8 @@ static size_t place_behind(const struct pipeline *p, size_t i)
     return last;
 }
 
-/* More moves than possible without a cycle mean a cycle. */
+/* A pass is moved directly behind the last one that it runs behind, also an idle one, so that the order of all others
+ * changes as little as possible.  More moves than possible without a cycle mean a cycle. */
 int pipeline_order(struct pipeline *p, const struct why *why)
 {
     size_t left = p->n * p->n;
