@@ -93,35 +93,9 @@ int cold_name(const char *name)
     return 0;
 }
 
-/* An object that defines std::__throw_... defines these. */
-static const char throwing[][32] = {"_ZSt17__throw_bad_allocv", "_ZSt20__throw_length_errorPKc"};
-
-static int defines(const struct mvld_context *ctx, const struct mvld_object *object,
-                   const char *name)
+int cold_is(const struct mvld_context *ctx, const struct mvld_object *object, const struct mvld_binding *bound)
 {
-    struct mvld_symbol symbol;
+    const char *name = ctx->api->slot_name(ctx->image, object, bound->slot);
 
-    return ctx->api->symbol_find(object, name, NULL, &symbol) == 0;
-}
-
-static int defines_any(const struct mvld_context *ctx, const struct mvld_object *object)
-{
-    size_t i = 0;
-
-    while (i < COUNT(names) && !defines(ctx, object, names[i]))
-        i++;
-    return i < COUNT(names) || defines(ctx, object, throwing[0]) ||
-           defines(ctx, object, throwing[1]);
-}
-
-int cold_is(const struct mvld_context *ctx, struct cold_holder *known,
-            const struct mvld_object *object, const struct mvld_binding *bound)
-{
-    struct cold_holder *holder = &known[(bound->holder->start >> 12) % COLD_HOLDERS];
-    const char *name;
-
-    if (holder->object != bound->holder)
-        *holder = (struct cold_holder){bound->holder, defines_any(ctx, bound->holder)};
-    name = holder->defines ? ctx->api->slot_name(ctx->image, object, bound->slot) : NULL;
     return name && cold_name(name);
 }

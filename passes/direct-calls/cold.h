@@ -9,16 +9,7 @@
 
 int cold_name(const char *); /* 1: the name is one of these */
 
-/* Whether an object defines such functions.  If not, the names of slots need not be read, which are
- * in distant memory. */
-struct cold_holder {
-    const struct mvld_object *object; /* NULL: unknown */
-    int defines;
-};
-#define COLD_HOLDERS 64u /* a table of these, hashed by object; initially zero */
-
 /* Returns 1 if the slot of `object` points to such a function. */
-int cold_is(const struct mvld_context *, struct cold_holder *known, const struct mvld_object *object,
-            const struct mvld_binding *);
+int cold_is(const struct mvld_context *, const struct mvld_object *object, const struct mvld_binding *);
 
 #endif

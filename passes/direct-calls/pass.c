@@ -10,8 +10,6 @@
 
 #include <mvld/descriptor.h>
 
-#include <errno.h> /* numbers only */
-
 enum { REWRITABLE, INLINE }; /* order of the options */
 enum { DIRECT, LEAVE };      /* words of the first */
 
@@ -31,7 +29,7 @@ static const char *rule(const struct mvld_context *ctx, const struct mvld_object
     if (ctx->settings[REWRITABLE].number == LEAVE && !(bound->flags & MVLD_SLOT_RELRO))
         return "the slot stays writable (rewritable = leave)";
     *target = bound->target;
-    return bound->holder && cold_is(ctx, *ctx->state, object, bound)
+    return bound->holder && cold_is(ctx, object, bound)
                ? "such calls run once, or when the program fails: not worth a page" : NULL;
 }
 
@@ -48,23 +46,9 @@ static int run(const struct mvld_context *ctx, const struct mvld_object *const *
 {
     int error = 0;
 
-    if (!*ctx->state)
-        *ctx->state = ctx->api->alloc(ctx->image, COLD_HOLDERS * sizeof(struct cold_holder));
-    if (!*ctx->state)
-        return ctx->api->fail(ctx->image, ENOMEM, "direct-calls: out of memory");
     for (size_t i = 0; i < n && !error; i++)
         error = ctx->api->calls_retarget(ctx, objects[i], rule, singles(ctx, objects[i]));
     return error;
-}
-
-/* Another object may be mapped at its address. */
-static void removed(const struct mvld_context *ctx, const struct mvld_object *const *objects, size_t n)
-{
-    struct cold_holder *known = *ctx->state;
-
-    (void)objects;
-    for (size_t i = 0; n && known && i < COLD_HOLDERS; i++)
-        known[i].object = NULL;
 }
 
 __attribute__((visibility("default"))) const struct mvld_pass mvld_pass = {
@@ -73,6 +57,5 @@ __attribute__((visibility("default"))) const struct mvld_pass mvld_pass = {
     .help = "calls between objects go straight to their targets",
     .options = options,
     .run = run,
-    .removed = removed,
     .flags = MVLD_PASS_ANALYSIS | MVLD_PASS_FREEZES,
 };
