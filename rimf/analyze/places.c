@@ -29,6 +29,9 @@
  *
  * Functions in a section whose name is a C identifier also stay: __start_NAME and __stop_NAME are its
  * bounds, and code compares addresses with them: tcmalloc return addresses, libc++ addresses of functions.
+ * Code also walks data between such bounds.  A word there that is the distance from itself to an instruction
+ * names a place to be looked up or patched (jump labels, static keys).  In moved code nobody would look for
+ * that place, so the unit stays.  The tables of multiverse are known to its pass.
  * An object without names of sections (sstrip) stays.
  * The bounds of all code are __executable_start and etext, the address behind it.  An object in which code
  * or data has that address stays.
@@ -139,6 +142,32 @@ static void keep_section(struct analyser *a, uint64_t start, uint64_t end, uint6
         unit_stays(&units[i], ANALYSIS_BOUNDED, start);
 }
 
+static void keep_place(struct analyser *a, uint64_t target, uint64_t from)
+{
+    if (is_start(a, target) && unit_at(a, target))
+        unit_stays(unit_at(a, target), ANALYSIS_KEPT, from);
+}
+
+/* Distances of four bytes and of eight: both are in use. */
+static void keep_places(struct analyser *a, uint64_t start, uint64_t end, uint64_t *budget)
+{
+    const struct segment *s = object_segment(&a->object, start);
+    int64_t distance;
+
+    if (!s || s->flags & PF_X)
+        return;
+    end = end < s->file_end ? end : s->file_end;
+    for (uint64_t at = (start + 3) / 4 * 4; at + 4 <= end && *budget; at += 4, --*budget) {
+        const uint8_t *word = s->bytes + (at - s->start);
+
+        keep_place(a, by_distance(word, (uint32_t)at), at);
+        if (at + sizeof distance > end)
+            continue;
+        memcpy(&distance, word, sizeof distance);
+        keep_place(a, at + (uint64_t)distance, at);
+    }
+}
+
 static void check_sections(struct analyser *a)
 {
     const struct object *o = &a->object;
@@ -154,8 +183,9 @@ static void check_sections(struct analyser *a)
         const Elf64_Shdr *s = &sections[i];
         size_t room = s->sh_name < size ? size - s->sh_name : 0;
 
-        if (s->sh_flags & SHF_EXECINSTR && is_identifier(names + s->sh_name, room))
-            keep_section(a, s->sh_addr, s->sh_addr + s->sh_size, &budget);
+        if (s->sh_flags & SHF_ALLOC && is_identifier(names + s->sh_name, room) &&
+            strncmp(names + s->sh_name, "multiverse_", 11))
+            (s->sh_flags & SHF_EXECINSTR ? keep_section : keep_places)(a, s->sh_addr, s->sh_addr + s->sh_size, &budget);
         if (room >= sizeof stack_maps && !memcmp(names + s->sh_name, stack_maps, sizeof stack_maps))
             a->object.flags |= ANALYSIS_LOOKED_UP;
     }

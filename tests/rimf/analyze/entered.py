@@ -97,6 +97,18 @@ FLAGS = [
     ("distances to other places", DISTANCES.format(100, "").replace("1b", "1b+1"), 0),
 ]
 
+# What names a place in the victim, and whether it stays for that (ANALYSIS_KEPT).
+KEPT = 16
+PLACES = [
+    ("a word between bounds", '.section keys,"a"\n.long 7, victim+1-.\n.text\n', KEPT),
+    ("... of eight bytes", '.section keys,"aw"\n.long 7\n.quad victim-.\n.text\n', KEPT),
+    ("... to no instruction", '.section keys,"a"\n.long victim+3-.\n.text\n', 0),
+    ("... to elsewhere", '.section keys,"a"\n.long 7, -1\n.text\n', 0),
+    ("... of multiverse", '.section multiverse_callsites,"a"\n.long victim+1-.\n.text\n', 0),
+    ("a word without bounds", '.section .keys,"a"\n.long victim+1-.\n.text\n', 0),
+    ("a section that is not loaded", '.section keys,""\n.long victim+1-.\n.text\n', 0),
+]
+
 # What else there is, whether the victim holds together with the next function and with the one
 # before it, and how many displacements lead from one function into another.
 NEXT = function("next", "ret")
@@ -292,6 +304,8 @@ for name, rest, flags in FLAGS:
         equal(name + ", HEAD", analysis.unit(victim)[1],
               DECODED | (REACHED | HELD if flags else REACHED | HEAD))
     with_object(ROOM, TAKER + rest, look)
+for name, rest, reason in PLACES:
+    with_object(ROOM, TAKER + rest, lambda analysis, victim: equal("places, " + name, analysis.unit(victim)[0], reason))
 # Without names of sections none is known whose bounds code may ask for.
 with_object(ROOM, TAKER, lambda analysis, victim: equal("no sections", analysis.flags, PROFILED), has_sections=False)
 for name, rest, code, keeps in LOCATES:
