@@ -55,8 +55,7 @@ class Linked:
         self.symbols = {n: int(a, 16) for a, n in re.findall(r"^(\w+) \w (\S+)$", output("nm", elf).stdout, re.M)}
         self.code = bytearray(self.file.read_bytes())
         self.settle_calls()
-        if "spinlock_many_cpus" in self.symbols:
-            self.settle_branches(cpus == 1)
+        self.settle_branches(cpus)
         self.file.write_bytes(self.code)
 
     def number(self, form, at):
@@ -73,15 +72,18 @@ class Linked:
                 function = self.number("<Q", to - AT)
                 self.code[at:at + 6] = b"\xe8" + struct.pack("<i", function - AT - at - 5) + b"\x90"
 
-    def settle_branches(self, jump):
+    def settle_branches(self, cpus):
+        """A static branch is a jump if its key is not what is expected, else a NOP.  Keys of other objects are unknown."""
         for at in range(self.symbols["table"] - AT, self.symbols["table_end"] - AT, 16):
-            key = (AT + at + 8 + self.number("<q", at + 8)) & ~3
-            code, target = at + self.number("<i", at), at + 4 + self.number("<i", at + 4)
-            if key != self.symbols["spinlock_many_cpus"]:
+            key = AT + at + 8 + self.number("<q", at + 8)
+            expected, key = key & 1, key & ~3
+            if not AT <= key < AT + len(self.code):
                 continue
+            enabled = cpus > 1 if key == self.symbols.get("spinlock_many_cpus") else self.number("<i", key - AT) > 0
+            code, target = at + self.number("<i", at), at + 4 + self.number("<i", at + 4)
             n = 2 if self.code[code] in (0xeb, 0x66) else 5
             leads = struct.pack("<b", target - code - 2) if n == 2 else struct.pack("<i", target - code - 5)
-            self.code[code:code + n] = (b"\xeb" if n == 2 else b"\xe9") + leads if jump else NOPS[n]
+            self.code[code:code + n] = (b"\xeb" if n == 2 else b"\xe9") + leads if enabled != expected else NOPS[n]
 
 
 class Kernels:
