@@ -24,8 +24,8 @@
  *   checked when it is declared.  It is kept if the pass's function returns 0; otherwise all of its edits are
  *   dropped.  Each edit belongs to one stage; in another stage it is refused (-EPERM):
  *
- *     map       file_place (and file_object, to look at the file)
- *     relocate  symbol_bind, symbol_hide, symbol_add, section_add
+ *     map       none: the pass looks at the file (file_object) and may refuse it
+ *     relocate  symbol_bind, symbol_hide
  *     run       section_add, section_remove, code_add, section_protect, domain_add, domain_move, calls_retarget,
  *               reference_retarget, code_splice, code_remove, fragment_move
  *
@@ -128,11 +128,10 @@ struct mvld_pass {
      * program does not start, or the dlopen fails, as for a file that cannot be mapped.  The sentence is
      * written to standard error; once the program runs, only if standard error is no regular file, which may be
      * the program's own.  At the start the image has no objects yet.  map may call alloc, release, fail, log,
-     * random, file_read, file_object (and what it serves), and file_place.  It is also called at starts from a
-     * snapshot, so such a pass does not have MVLD_PASS_FREEZES.  It is not called for the host loader. */
+     * random, file_read, and file_object (and what it serves).  It is also called at starts from a snapshot, so such a pass does not have MVLD_PASS_FREEZES.  It is not called for the host loader. */
     int (*map)(const struct mvld_context *, const struct mvld_file *);
     /* relocate is called for each object as soon as it is mapped.  Nothing of its start, or of its dlopen, is
-     * relocated yet, so symbols can be changed (symbol_bind, symbol_hide, symbol_add).  The image of this stage
+     * relocated yet, so symbols can be changed (symbol_bind, symbol_hide).  The image of this stage
      * has all objects mapped so far, except the vDSO and the host loader.  Its objects are not those of run;
      * memory from alloc remains valid.  A program with such a pass has no snapshot.  After an error none of the
      * pass's edits is made. */
@@ -265,16 +264,6 @@ struct mvld_api {
      * image's objects, and valid until the pass returns or calls this again.  NULL, with a sentence: another stage, not
      * an ELF file for this machine with segments inside the file, or no memory. */
     const struct mvld_object *(*file_object)(const struct mvld_context *, const struct mvld_file *);
-    /* For the stage map.  Maps the object with its lowest page at `address`, a multiple of the page size,
-     * instead of where the host loader would.  The last of several calls counts.  Code within 2 GiB of the
-     * executable (file->address) can be called directly.  An attacker knows an address that is the same at each
-     * start.  Not possible for the executable, for objects linked at a fixed address, and for objects aligned
-     * to more than a page: the host loader reserves their addresses before it maps the file.  Returns 0, or an
-     * error with a sentence, and the object is mapped where it would have been: -EPERM: another stage; -EINVAL:
-     * not page-aligned; -ENOTSUP: not possible for this object; -EEXIST: something is mapped there; or the
-     * kernel's error. */
-    int (*file_place)(const struct mvld_context *, const struct mvld_file *, uintptr_t address);
-
     /* ---- The stage relocate ---------------------------------------------------- */
 
     /* For the stage relocate.  symbol_bind: every look-up of `symbol` in its object, by relocation or dlsym,
@@ -287,17 +276,6 @@ struct mvld_api {
     int (*symbol_bind)(struct mvld_image *, const struct mvld_symbol *symbol,
                        const struct mvld_symbol *to);
     int (*symbol_hide)(struct mvld_image *, const struct mvld_symbol *symbol);
-    /* For the stage relocate.  Adds a definition to `symbol->object`, which must not have it.  Every look-up
-     * that reaches the object finds it, as if the object had been linked with it: by relocation, weak or
-     * strong, lazy or not, of any version, and by dlsym.  `object` is one of this call, or, until the start is
-     * relocated, a library of a pass, which takes MVLD_SYMBOLS_MAX in all.  `address` is in an object that is
-     * mapped and stays as long as this one, or in a section of the pass: in code for STT_FUNC and
-     * STT_GNU_IFUNC; STT_OBJECT and STT_NOTYPE may be data.  STB_GLOBAL or STB_WEAK; no version.  The name is
-     * copied.  Larger tables are put into memory of their own, which is never freed; a reader that looks for
-     * DT_SYMTAB inside the object's segments finds none.  Returns 0; -EPERM: another stage; -EEXIST: the object
-     * defines the name; -EINVAL: one of the above; -ENOTSUP: the object has no valid DT_GNU_HASH, or its tables
-     * are full; -E2BIG: more than MVLD_SYMBOLS_MAX of this pass; -ENOMEM. */
-    int (*symbol_add)(const struct mvld_context *, const struct mvld_symbol *symbol);
 
     /* ---- Slots and references: where calls and pointers lead ------------------- */
 
@@ -387,10 +365,9 @@ struct mvld_api {
     /* Maps zeroed memory for code or data of the pass, in whole pages, within reach of calls of all objects
      * near the program.  Data stays writable.  Code is writable until the pass returns; then it becomes
      * executable and read-only, and calls can be bound to it (calls_retarget).  Only section_remove frees
-     * the memory.  For the thread that loads, inside run; also inside relocate, for symbol_add, but run can
-     * bind no calls to such a section.  NULL, with a sentence: no free addresses near the program
-     * (`placement = as-is`), the size is 0 or above MVLD_SECTION_MAX, there are MVLD_SECTIONS_MAX sections,
-     * another stage, or a snapshot is being made. */
+     * the memory.  For the thread that loads, inside run.  NULL, with a sentence: no free addresses near the
+     * program (`placement = as-is`), the size is 0 or above MVLD_SECTION_MAX, there are MVLD_SECTIONS_MAX
+     * sections, another stage, or a snapshot is being made. */
     void *(*section_add)(const struct mvld_context *, enum mvld_section_kind, size_t size);
     /* Unmaps a section that this pass added in the same call of `run`.  Returns 0, or an error with a sentence:
      * -EPERM: another stage; -EINVAL: no added section, or one of code_add; -EBUSY: another pass added it (the

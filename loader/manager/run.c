@@ -151,7 +151,7 @@ void pipeline_relocate(struct pipeline *p, struct mvld_image *image,
         enter(p, it, image, RIMF_STAGE_RELOCATE);
         it->context.later = later;
         error = result_of(it, image, "relocate", it->pass->relocate(&it->context, objects, n));
-        failed = rimf_image_realise_symbols(image, &it->context, error < 0);
+        failed = rimf_image_realise_symbols(image, error < 0);
         if (error < 0 || failed)
             rimf_log(&p->log, MVLD_LOG_WARNING, "mvld: the pass '%s' changed no symbol (error %d): %s",
                      it->name, error < 0 ? -error : -failed, rimf_api()->last_error(image));

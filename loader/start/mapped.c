@@ -84,28 +84,8 @@ char *mapped_name(struct loader *l, const struct mmap_call *c, int *is_apart)
  * mapped, and exits with 127 or fails the dlopen, as for any such file.  If files cannot be seen before
  * they are mapped, a program with such a pass does not start.
  *
- * If a pass places a file, the first mapping is made there.  For a file aligned to more
- * than a page this is too late: the host loader has reserved addresses for it before it maps the file.
- *
  * The host loader itself is not checked: it is trusted as the kernel trusts PT_INTERP.
  */
-
-/* Whether nothing is mapped there now. */
-static int place_at(void *loader, uintptr_t address)
-{
-    struct loader *l = loader;
-    long at;
-
-    if (!l->mapstage->length)
-        return -ENOTSUP;
-    at = sys_mmap_at(l->sys, address, l->mapstage->length, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
-                     0);
-    if (sys_failed(at))
-        return (int)at;
-    sys_munmap(l->sys, address, l->mapstage->length);
-    l->mapstage->at = address;
-    return 0;
-}
 
 static int ask(struct loader *l, int fd, const char *name, uint32_t flags, const struct stat *st)
 {
@@ -156,7 +136,6 @@ void mapstage_start(struct loader *l)
                         "which a pass must");
     if (objects_create_image(l, &l->image))
         refuse_start(l, "there is no memory for the passes that look at files");
-    rimf_image_feeder(l->image)->place = place_at;
     l->mapstage->wanted = 1;
     if (!l->direct) /* otherwise it is mapped like any other */
         ask_executable(l);
@@ -168,9 +147,9 @@ void mapstage_require(struct loader *l, size_t mmap_sites)
         refuse_start(l, "the host loader's mappings cannot be seen, which a pass must");
 }
 
-/* Called before the host loader maps this file: so many bytes, or, with 0, at a fixed address.  0, or -EACCES: a
- * pass refused it.  Segments of one object are adjacent, and of one file. */
-static int look_at_file(struct loader *l, const struct mmap_call *c, size_t length)
+/* Called before the host loader maps this file.  0, or -EACCES: a pass refused it.  Segments of one object are
+ * adjacent, and of one file. */
+static int look_at_file(struct loader *l, const struct mmap_call *c)
 {
     struct file_id identity;
     struct stat st;
@@ -182,8 +161,6 @@ static int look_at_file(struct loader *l, const struct mmap_call *c, size_t leng
     file_id_of(&identity, &st);
     if (l->mapstage->passed && file_id_same(&identity, &l->mapstage->last))
         return 0;
-    l->mapstage->at = 0;
-    l->mapstage->length = length;
     name = mapped_name(l, c, &is_apart);
     error = ask(l, (int)c->fd, name ? name : "a file", 0, &st);
     rimf_heap_release(&l->heap, name);
@@ -210,17 +187,6 @@ static int is_object(const struct loader *l, const struct mmap_call *c)
         return (c->flags & MAP_DENYWRITE) != 0;
     return c->prot == PROT_NONE &&
            (c->flags & ~(uintptr_t)MAP_DENYWRITE) == (MAP_PRIVATE | MAP_ANONYMOUS);
-}
-
-/* An object's first mapping. */
-static long map_near(struct loader *l, const struct mmap_call *c)
-{
-    uintptr_t wanted = l->mapstage->wanted && (int)c->fd >= 0 ? l->mapstage->at : 0;
-    long at = place_map(l, c, wanted ? wanted : later_place(l, (int)c->fd, c->length));
-
-    if (wanted && at != (long)wanted)
-        rimf_log(&l->log, MVLD_LOG_WARNING, "mvld: a file is not mapped at %lx, where a pass wants it", wanted);
-    return at;
 }
 
 /* The first mapping of an object's file spans all of it, with or without a reservation before. */
@@ -257,13 +223,11 @@ long loader_mmap(struct loader *l, const struct mmap_call *c)
 {
     long at;
 
-    if (l->mapstage->wanted && (int)c->fd >= 0 && c->flags & MAP_DENYWRITE &&
-        look_at_file(l, c, is_object(l, c) ? c->length : 0))
+    if (l->mapstage->wanted && (int)c->fd >= 0 && c->flags & MAP_DENYWRITE && look_at_file(l, c))
         return -EACCES;
     if (l->snapshot->awaited == l->files->n && l->snapshot->awaited && is_memory(c))
         relocations_replace(l);
-    at = is_object(l, c) ? map_near(l, c) : -EINVAL;
-
+    at = is_object(l, c) ? place_map(l, c, later_place(l, (int)c->fd, c->length)) : -EINVAL;
     if (sys_failed(at))
         at = SYS6(l->sys, SYS_mmap, c->address, c->length, c->prot,
                   c->flags | (is_data(c) ? MAP_POPULATE : 0), c->fd, c->offset);

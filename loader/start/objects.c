@@ -72,8 +72,6 @@ static void describe(const struct loader *l, struct link_map *map, struct rimf_s
     source->bias = map->l_addr;
     source->dynamic = map->l_ld;
     source->link_map = map;
-    if (l->relocatestage->wanted)
-        source->extended = rimf_image_extended(l->relocatestage->image, map->l_ld);
     describe_tables(l, source);
     if (map == l->debug->r_map) {
         source->flags |= MVLD_OBJECT_MAIN;

@@ -92,7 +92,6 @@ void relocatestage_start(struct loader *l)
         return;
     }
     r->wanted = 1;
-    rimf_image_feeder(r->image)->room = place_room;
     if (l->direct || !l->block->phdr || !l->block->phnum)
         return;
     add_executable(l);
@@ -177,9 +176,7 @@ void relocatestage_mapped(struct loader *l, uintptr_t at, const struct mmap_call
     }
     *source = (struct rimf_source){.name = name, .bias = r->bias, .phdr = r->phdr, .phnum = r->phnum,
                                    .dynamic = dynamic_of(r->phdr, r->phnum, r->bias),
-                                   .flags = r->n == 1 ? MVLD_OBJECT_MAIN : 0,
-                                   /* It precedes the libraries whose symbols it interposes. */
-                                   .room = pipeline_brings(l->pipeline, name) ? MVLD_SYMBOLS_MAX : 0};
+                                   .flags = r->n == 1 ? MVLD_OBJECT_MAIN : 0};
     if (update(l, &change) || change.n_added != 1) {
         r->n--;
     } else {

@@ -56,9 +56,7 @@ char *mapped_name(struct loader *, const struct mmap_call *, int *is_apart);
 struct mapstage {
     int wanted;        /* a pass has the stage `map` */
     int passed;        /* the last checked file may be mapped, */
-    struct file_id last; /* its identity, */
-    uintptr_t at;        /* and the address that a pass chose; 0: any */
-    size_t length;       /* of the file being checked; 0: its address is fixed */
+    struct file_id last; /* its identity */
 };
 
 /* Called when the program and its passes are known, and nothing is mapped yet. */

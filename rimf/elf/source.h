@@ -26,10 +26,6 @@ struct rimf_source {
      * and the addresses of its own, which are used instead; 0: it points to its own. */
     uintptr_t tables, original_tables;
     size_t tables_size;
-    /* The memory outside of the object that has its extended symbol tables (elf/extend.c); empty:
-     * none. */
-    struct mvld_segment extended;
-    size_t room; /* spare capacity for its symbol tables (image/symbol_edits.c) */
 };
 
 #endif

@@ -215,14 +215,6 @@ size_t elf_symbol_count(const struct elf_view *view)
     return n < view->symbols_limit ? n : view->symbols_limit;
 }
 
-int elf_symbol_is_listed(const struct elf_view *view, size_t index)
-{
-    const char *name = view->extended.end ? elf_string(view, view->symbols[index].st_name) : NULL;
-    struct elf_gnu g;
-
-    return !name || !elf_gnu_tables(view, &g) || g.buckets[gnu_hash_of(name) % g.head->n_buckets] <= index;
-}
-
 struct elf_name elf_name(const char *name, const char *version, enum elf_wanted wanted)
 {
     return (struct elf_name){name, version, wanted, gnu_hash_of(name)};

@@ -187,7 +187,7 @@ const struct mvld_segment *elf_segment_at(const struct elf_view *view, uintptr_t
     for (size_t i = 0; i < view->n_segments; i++)
         if (address >= view->segments[i].start && address < view->segments[i].end)
             return &view->segments[i];
-    return address - view->extended.start < view->extended.end - view->extended.start ? &view->extended : NULL;
+    return NULL;
 }
 
 int elf_holds(const struct elf_view *view, uintptr_t address, size_t length, uint32_t prot)
@@ -336,7 +336,6 @@ int elf_view_open(struct elf_view *view, const struct rimf_source *source,
 {
     view->segments = segments;
     view->n_segments = 0;
-    view->extended = source->extended;
     if (take_segments(view, room)) {
         *why = "its PT_LOADs are empty, overlap, or are out of order";
         return -ENOEXEC;

@@ -32,7 +32,6 @@ struct elf_view {
     size_t n_dynamic; /* without DT_NULL */
     struct mvld_segment *segments;
     size_t n_segments;
-    struct mvld_segment extended; /* symbol tables that replace its own (elf/extend.c); empty: none */
 
     /* From the dynamic section; NULL or 0 if absent or out of bounds. */
     const char *strings;
@@ -139,8 +138,6 @@ struct elf_name elf_name(const char *name, const char *version, enum elf_wanted)
 size_t elf_symbol_find(const struct elf_view *, const struct elf_name *);
 /* The number of symbols, including undefined ones; bounded, whatever the tables say. */
 size_t elf_symbol_count(const struct elf_view *);
-/* 0: its tables were extended, and have the symbol at another index. */
-int elf_symbol_is_listed(const struct elf_view *, size_t index);
 /* The present address; 0 for STT_TLS, which has no single address. */
 uintptr_t elf_symbol_address(const struct elf_view *, const Elf64_Sym *);
 /* Copies symbol `index`: 0, or -ENOENT if it is out of bounds. */
@@ -156,26 +153,6 @@ struct elf_gnu {
     size_t n_chain;
 };
 int elf_gnu_tables(const struct elf_view *, struct elf_gnu *);
-
-/* ---- elf/extend.c ------------------------------------------------------- */
-
-/* A definition to be added. */
-struct elf_more {
-    struct elf_more *next;
-    Elf64_Sym symbol; /* without st_name */
-    char name[];
-};
-/* The size in bytes of the object's tables with these definitions, and with spare space for so many
- * more; 0: it has no such tables. */
-#define ELF_ROOM_NAME 64u /* bytes, on average */
-size_t elf_extend_size(const struct elf_view *, const struct elf_more *, size_t room);
-/* Writes the tables to zeroed memory, and makes the view and the dynamic section, which is
- * writable, point to them. */
-void elf_extend(struct elf_view *, const struct elf_more *, size_t room, uintptr_t at, size_t size);
-/* Returns 1 if these fit into the spare space that elf_extend left. */
-int elf_append_fits(const struct elf_view *, const struct elf_more *);
-/* Adds them there; the tables are writable, and the dynamic section does not change. */
-void elf_append(struct elf_view *, const struct elf_more *);
 
 /* ---- elf/relocations.c --------------------------------------------------- */
 

@@ -61,8 +61,6 @@ struct rimf_feeder {
     /* Maps memory for added sections (section_add of mvld/pass.h): fresh writable memory, whole pages, within reach of
      * the objects' calls; or negative errno. */
     long (*room)(void *cookie, size_t size);
-    /* Places files in the stage map (file_place of mvld/pass.h): 0, or negative errno. */
-    int (*place)(void *cookie, uintptr_t address);
     /* Called when moved code is in place and nothing enters it yet.  If it fails (negative errno, *why a static
      * sentence), the code is removed again.  NULL: nothing moves. */
     int (*caller_hooks)(void *cookie, const char **why);
@@ -112,9 +110,7 @@ void rimf_image_set_auditor(struct mvld_image *, const char *why);
 
 /* Called when a pass returned from the stage `relocate`: makes its symbol edits, all or none; with `failed`
  * none.  0, or -EACCES with a sentence. */
-int rimf_image_realise_symbols(struct mvld_image *, const struct mvld_context *, int failed);
-/* The symbol tables of the object with this dynamic section, if they are larger than its own. */
-struct mvld_segment rimf_image_extended(const struct mvld_image *, const void *dynamic);
+int rimf_image_realise_symbols(struct mvld_image *, int failed);
 
 /* This pass has failed: drops all of its edits. */
 void rimf_image_forget_edits(struct mvld_image *, const struct mvld_context *);

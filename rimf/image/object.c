@@ -77,7 +77,6 @@ struct rimf_object *rimf_object_create(struct mvld_image *image, const struct ri
         .bias = source->bias,
         .link_map = source->link_map,
     };
-    object->room = source->room;
     if (source->identity) {
         object->file.id = *source->identity;
         object->file.known = 1;

@@ -77,11 +77,6 @@ struct rimf_object {
         int bound;   /* a pass bound calls or references to its functions, which its analysis does not list */
     } code;
     int finished;   /* moved/moved.h: the addresses that it holds are what they will be */
-    size_t room; /* image/symbol_edits.c: spare space that its symbol tables get */
-    struct {
-        struct elf_more *more;
-        uintptr_t tables; /* while they are added, the address of the new tables */
-    } added;
     struct {
         int open;    /* it is writable now, */
         int to_open; /* and should be (store/apply_pointers.c) */
@@ -230,7 +225,7 @@ struct mvld_image {
         struct rimf_address_set set;
         uint64_t update; /* of the image, when it was read */
     } bound;
-    struct symbol_edit *symbol_edits; /* image/symbol_edits.c */
+    struct symbol_edit *symbol_edits; /* image/symbols.c */
     struct rimf_address_set symbols_edited;
     struct rimf_retargets retargets;
     struct rimf_edit_report *reports; /* image/edits.h: for passes with edits that were not emitted yet */

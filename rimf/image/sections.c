@@ -78,7 +78,7 @@ int rimf_section_may_add(const struct mvld_context *ctx, enum mvld_section_kind 
 {
     struct mvld_image *image = rimf_context_image(ctx);
 
-    if (!image || (image->stage != RIMF_STAGE_RELOCATE && rimf_only_in(image, RIMF_STAGE_RUN, ctx->pass)))
+    if (!image || rimf_only_in(image, RIMF_STAGE_RUN, ctx->pass))
         return 0;
     if (kind != MVLD_SECTION_CODE && kind != MVLD_SECTION_DATA)
         return rimf_fail(image, EINVAL, "%s: a new section is of code or of data", ctx->pass), 0;

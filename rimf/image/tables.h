@@ -111,11 +111,10 @@ int rimf_new_sections_seal(struct mvld_image *, const struct mvld_context *);
 long rimf_object_protect(const struct mvld_image *, const struct rimf_object *, uintptr_t address, size_t length,
                          int open);
 
-/* ---- image/symbol_edits.c ------------------------------------------------------ */
+/* ---- image/symbols.c: edits ---------------------------------------------------- */
 
 int rimf_symbol_redirect(struct mvld_image *, const struct mvld_symbol *, const struct mvld_symbol *to);
 int rimf_symbol_hide(struct mvld_image *, const struct mvld_symbol *);
-int rimf_symbol_add(const struct mvld_context *, const struct mvld_symbol *);
 
 /* ---- image/edits.c ------------------------------------------------------------ */
 

@@ -61,7 +61,6 @@ int rimf_splices_wait(const struct mvld_image *);
 
 char *rimf_file_read(const struct mvld_context *, const struct mvld_setting *, size_t *size);
 int rimf_setting_symbol(const struct mvld_context *, const struct mvld_setting *, struct mvld_symbol *out);
-int rimf_file_place(const struct mvld_context *, const struct mvld_file *, uintptr_t address);
 /* realise/file_view.c; and ends it, when the pass has returned. */
 const struct mvld_object *rimf_file_object(const struct mvld_context *, const struct mvld_file *);
 void rimf_file_close(struct mvld_image *);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/realise/system.c: what passes need of the kernel, or of the mapper of files, so that no pass makes a
- * system call.
+ * rimf/realise/system.c: what passes need of the kernel, so that no pass makes a system call; and symbols that
+ * settings name.
  */
 #include "rimf/realise/realise.h"
 
@@ -93,22 +93,4 @@ int rimf_random(const struct mvld_image *image, void *to, size_t size)
     if (!image || !to || size > RANDOM_MAX)
         return -EINVAL;
     return SYS3(image->sys, SYS_getrandom, to, size, 1 /* GRND_NONBLOCK */) == (long)size ? 0 : -EAGAIN;
-}
-
-int rimf_file_place(const struct mvld_context *ctx, const struct mvld_file *file, uintptr_t address)
-{
-    struct mvld_image *image = rimf_context_image(ctx);
-    int error = rimf_only_in(image, RIMF_STAGE_MAP, ctx ? ctx->pass : "");
-
-    if (error)
-        return error;
-    if (!file || !file->name)
-        return rimf_fail(image, EINVAL, "%s: no file is placed", ctx->pass);
-    error = !address || address % RIMF_PAGE ? -EINVAL
-            : image->feeder.place           ? image->feeder.place(image->feeder.cookie, address) : -ENOTSUP;
-    return !error ? 0 : rimf_fail(image, -error, "%s: %s: it is not mapped at %lx: %s", ctx->pass, file->name,
-                                  (unsigned long)address,
-                                  error == -EINVAL    ? "no page begins there"
-                                  : error == -ENOTSUP ? "its place is chosen already"
-                                  : error == -EEXIST  ? "something lies there" : "the kernel gives no memory there");
 }

@@ -149,33 +149,6 @@ static void ask_symbols(struct mvld_image *image, const struct rimf_object *obje
     }
 }
 
-/* With one more symbol, which is found unless the table of hashes lies. */
-static void extend(const struct rimf_object *object)
-{
-    struct elf_more *more = calloc(1, sizeof *more + sizeof "one_more");
-    struct elf_view view = object->view;
-    struct elf_name of = elf_name("one_more", NULL, ELF_ANY_DEFAULT);
-    size_t size, found;
-    void *at;
-
-    memcpy(more->name, "one_more", sizeof "one_more");
-    more->symbol = (Elf64_Sym){.st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC), .st_shndx = 1, .st_value = 1};
-    size = elf_extend_size(&view, more, 4);
-    at = calloc(1, size + 1);
-    if (size && elf_holds(&view, (uintptr_t)view.dynamic, view.n_dynamic * sizeof(Elf64_Dyn), PROT_READ)) {
-        elf_extend(&view, more, 4, (uintptr_t)at, size);
-        memcpy(more->name, "another_", sizeof "another_");
-        if (elf_append_fits(&view, more))
-            elf_append(&view, more);
-        found = elf_symbol_find(&view, &of);
-        require(!found || elf_string_is(&view, view.symbols[found].st_name, "one_more"));
-        for (size_t i = 0; i < elf_symbol_count(&view); i++)
-            elf_symbol_is_listed(&view, i);
-    }
-    free(at);
-    free(more);
-}
-
 static void ask_code(struct mvld_image *image, const struct mvld_object *object)
 {
     for (size_t i = 0; i < object->n_segments; i++) {
@@ -218,7 +191,6 @@ static void ask(const struct rimf_source *source)
     rimf_api()->note_each(object, "Multiverse", 1, see_note, (void *)object);
     ask_symbols(image, rimf_object_of(object));
     ask_code(image, object);
-    extend(rimf_object_of(object));
     require(rimf_image_update(image, NULL, 0, &change) == 0 && change.n_removed == 1);
     rimf_image_destroy(image);
 }

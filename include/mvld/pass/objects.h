@@ -47,7 +47,6 @@ struct mvld_symbol {
     const struct mvld_object *object;
 };
 
-#define MVLD_SYMBOLS_MAX 1024u /* added by a pass to one object (symbol_add) */
 
 #define MVLD_DOMAINS_MAX 256u   /* of a process (domain_add) */
 

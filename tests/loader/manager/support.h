@@ -106,10 +106,9 @@ const char *rimf_image_running(const struct mvld_image *image)
     return NULL;
 }
 
-int rimf_image_realise_symbols(struct mvld_image *image, const struct mvld_context *ctx, int failed)
+int rimf_image_realise_symbols(struct mvld_image *image, int failed)
 {
     (void)image;
-    (void)ctx;
     (void)failed;
     return 0;
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""mapstage.py BEHAVIOUR: files that a pass refuses are not mapped (passes/example/verify.c), those that it
-places lie there (mapstage/place.c).
+"""mapstage.py BEHAVIOUR: files that a pass refuses are not mapped (passes/example/verify.c); and files that
+options name, which a pass reads (mapstage/read.c).
 
 Each function below is one test; its text says what a failure means.
 """
@@ -27,7 +27,7 @@ class World:
         self.folder, self.program = folder, folder / "main"
         self.files = {name: folder / f"lib{name}.so" for name in ("first", "late", "aligned")}
         self.files["main"] = self.program
-        support.take(folder, "loader/start/mapstage", "main", "verify.so", "place.so",
+        support.take(folder, "loader/start/mapstage", "main", "verify.so", "read.so",
                      *(f"lib{name}.so" for name in ("first", "late", "aligned")))
         for line in subprocess.run(["ldd", self.program], capture_output=True, text=True).stdout.splitlines():
             if "libc.so" in line or "libdl" in line:
@@ -105,87 +105,11 @@ def changed(world):
     good(run(), "first 7")
 
 
-WHERE = """
-#define _GNU_SOURCE
-#include <dlfcn.h>
-#include <stdio.h>
-#include <sys/auxv.h>
-int first(void);
-static void say(const char *name, void *at)
-{
-    Dl_info info;
-
-    if (at && dladdr(at, &info))
-        printf("%s %lx\\n", name, (long)info.dli_fbase);
-}
-int main(int argc, char **argv)
-{
-    for (int i = 1; i < argc; i++) {
-        void *late = dlopen(argv[i], RTLD_NOW);
-        void *function = late ? dlsym(late, "late") : NULL;
-
-        say("late", function ? function : late ? dlsym(late, "aligned") : NULL);
-        if (late && argc > 2 && i < 2)
-            dlclose(late);
-    }
-    say("first", first);
-    say("main", main);
-    say("libc", puts);
-    return first() != 7;
-}
-"""
-
-
-def placed(world):
-    """A library lies where the pass wants it, also one that comes by dlopen, and comes again; wrong places are
-    refused with a sentence, and the program runs as it does."""
-    (world.folder / "main.c").write_text(WHERE)
-    log = world.folder / "log"
-
-    def run(*arguments, command=None, placement="near", options="", compile=("-pie",), **where):
-        support.compile_c(world.program, world.folder / "main.c", "-L" + str(world.folder), "-lfirst", *compile,
-                          "-Wl,-rpath,$ORIGIN", f"-Wl,--dynamic-linker={LOADER}", plugin=False)
-        at = "".join(f"at.{name.replace('_', '.')} = {place}\n" for name, place in where.items())
-        config = f"[app]\nmatch = main\npasses = place\nplacement = {placement}\n[place]\n{options}{at}"
-        done = support.run([*(command or []), world.program, *arguments], config=config, MVLD_DEBUG="passes",
-                           MVLD_PASS_PATH=world.folder, MVLD_DEBUG_OUTPUT=log)
-        text = support.take_log(world.folder)
-        check(done.returncode == 0 and "first runs" in done.stdout and not done.stderr, f"{done}{text}")
-        check("where a pass wants it" not in text, text)
-        found = [line.split() for line in done.stdout.splitlines() if len(line.split()) == 2 and "runs" not in line]
-        return [(name, int(address, 16)) for name, address in found], text
-
-    for placement in ("near", "as-is"):
-        for options in (("-pie",), ("-no-pie",)):
-            far = "-20000000" if options == ("-pie",) else "20000000"
-            found, text = run(placement=placement, compile=options, libfirst_so=far)
-            found = dict(found)
-            check(found["first"] - found["main"] == int(far, 16), f"{found}{text}")
-    late = world.files["late"]
-    for arguments in ((late,), (late, late)):
-        found, text = run(*arguments, options="from = nothing\n", libfirst_so="30000000", liblate_so="31000000")
-        check([at for name, at in found if name == "late"] == [0x31000000] * len(arguments) and
-              dict(found)["first"] == 0x30000000, f"{found}{text}")
-    found, text = run(command=[LOADER], options="from = nothing\n", main="44440000", libfirst_so="30000000")
-    check(dict(found)["main"] == 0x44440000 and dict(found)["first"] == 0x30000000, f"{found}{text}")
-    said = "%s: it is not mapped at .*: %s"
-    for where, words in (({"libfirst_so": "1234"}, said % ("libfirst.so", "no page begins there")),
-                         ({"libfirst_so": "0"}, said % ("libfirst.so", "something lies there")),
-                         ({"main": "20000000"}, said % ("main", "its place is chosen already")),
-                         ({"libaligned_so": "-20000000"}, said % ("libaligned.so", "its place is chosen already")),
-                         ({"libfirst_so": "-1000000000000000"}, said % ("libfirst.so", "the kernel gives no")),
-                         ({}, "place: an edit of the stage map, in the stage run")):
-        found, text = run(world.files["aligned"], **where)
-        found = dict(found)
-        check(re.search(words, text), f"{words}: {text}")
-        check(all(abs(found[name] - found["main"]) < 1 << 31 for name in ("first", "late")), f"{found}{text}")
-
-
 def read(world):
     """A file that an option names can be read in each stage: where files are looked at, too, of the start and of dlopen."""
     listed, log = world.folder / "listed", world.folder / "log"
     listed.write_text("what is listed")
-    config = f"[app]\nmatch = main\npasses = place\n[place]\nlist = {listed}\n"
+    config = f"[app]\nmatch = main\npasses = read\n[read]\nlist = {listed}\n"
     done = support.run([world.program, world.files["late"]], config=config, MVLD_DEBUG="passes",
                        MVLD_PASS_PATH=world.folder, MVLD_DEBUG_OUTPUT=log)
     text = "".join(path.read_text() for path in world.folder.glob("log.*"))
@@ -198,4 +122,4 @@ def read(world):
 if __name__ == "__main__":
     with support.scratch_folder() as scratch:
         {"start": start, "directly": directly, "opened": opened, "changed": changed,
-         "placed": placed, "read": read}[sys.argv[1]](World(scratch))
+         "read": read}[sys.argv[1]](World(scratch))

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""relocatestage.py BEHAVIOUR: symbols that a pass binds elsewhere (passes/example/bind.c), hides
-(relocatestage/hide.c), or adds (relocatestage/add.c); and objects that go (relocatestage/remember.c), and what objects are called (relocatestage/names.c).
+"""relocatestage.py BEHAVIOUR: symbols that a pass binds elsewhere (passes/example/bind.c) or hides
+(relocatestage/hide.c); and objects that go (relocatestage/remember.c), and what objects are called (relocatestage/names.c).
 
 Each function below is one test; its text says what a failure means.
 """
@@ -21,7 +21,7 @@ PROGRAM = (SOURCES / "main.c").read_text()
 class World:
     def __init__(self, folder):
         self.folder = folder
-        support.take(folder, "loader/start/relocatestage", "bind.so", "hide.so", "add.so", "remember.so", "names.so", "brings.so",
+        support.take(folder, "loader/start/relocatestage", "bind.so", "hide.so", "remember.so", "names.so",
                      *(f"lib{name}.so" for name in ("first", "second", "late", "mine")))
         (folder / "main.c").write_text(PROGRAM)
 
@@ -174,30 +174,6 @@ def many(world):
     check(re.search(r"hide: 10000[1-9] symbols", log), log)
 
 
-MISSING = """
-#define _GNU_SOURCE
-#include <dlfcn.h>
-#include <stdio.h>
-int missing(void), other(void);
-int maybe(void) __attribute__((weak));
-extern int number __attribute__((weak));
-int (*pointer)(void) = maybe;
-int main(int argc, char **argv)
-{
-    int (*found)(void) = dlsym(RTLD_DEFAULT, "missing");
-    int (*call)(void);
-    void *late = argc > 1 ? dlopen(argv[1], RTLD_NOW) : NULL;
-
-    if (argc > 1 && !late)
-        return puts(dlerror()), 0;
-    call = late ? dlsym(late, "late") : NULL;
-    printf("%d %d %d %d %d %d %d\\n", STRONG, maybe ? maybe() : -1, pointer ? pointer() : -1, &number ? number : -1,
-           found ? found() : -1, other(), call ? call() : -1);
-    return 0;
-}
-"""
-
-
 def library(world, folder, name, source, *options, version=None):
     (world.folder / "made.c").write_text(source)
     (world.folder / "made.map").write_text(f"{version} {{ global: *; }};\n")
@@ -205,80 +181,6 @@ def library(world, folder, name, source, *options, version=None):
     options += (f"-Wl,--version-script={world.folder}/made.map",) if version else ()
     support.compile_c(world.folder / folder / f"lib{name}.so", "-shared", "-fPIC", f"-Wl,-soname,lib{name}.so",
                       world.folder / "made.c", *options, plugin=False)
-
-
-def missing_program(world, *options, strong="missing()", version=None):
-    """Linked with a libwhole.so that defines what the one that it is run with does not."""
-    whole = "int missing(void) { return 7; }\nint maybe(void) { return 7; }\nint number = 7;\n"
-    library(world, "linked", "whole", whole, version=version)
-    library(world, ".", "whole", "int rest;\n", version=version)
-    (world.folder / "main.c").write_text(MISSING.replace("STRONG", strong))
-    return world.program("-Wl,--no-as-needed", world.folder / "linked" / "libwhole.so", *options)
-
-
-def added(world):
-    """A symbol that no object defines is found by references of every kind of binding and version, and by
-    dlsym; plainly the program does not start, or finds nothing where that is allowed."""
-    new, other = "42 42 42 43 42 2 -1", "2 2 2 -1 2 2 -1"
-    for options in (["-Wl,-z,now"], ["-Wl,-z,lazy"], ["-no-pie", "-fPIC"], ["-fno-plt"],
-                    ["-Wl,--hash-style=both"]):
-        for version in (None, "V1"):
-            program = missing_program(world, *options, version=version)
-            done = world.run(program, MVLD="off")
-            check(done.returncode == 127 and "missing" in done.stderr, f"without the pass: {done}")
-            for library_name in ("libwhole.so", "libsecond.so", "main"):
-                for first in ([], [LOADER]):
-                    says(world.run(program, passes="add", more=f"[add]\nlibrary = {library_name}\n", first=first), new)
-            says(world.run(program, passes="add", more="[add]\nlibrary = libwhole.so\nto = other\n"
-                           .replace("libwhole", "libsecond")), other)
-    silent = "int putenv(char *);\nstatic void __attribute__((constructor)) start(void) { putenv(\"A=B\"); }\n"
-    library(world, ".", "silent", silent, "-nostartfiles", "-Wl,-z,now")  # its table of hashes is empty
-    program = missing_program(world, "-fPIC", world.folder / "libsilent.so", strong="0")
-    says(world.run(program, MVLD="off"), "0 -1 -1 -1 -1 2 -1")
-    says(world.run(program, passes="add", more="[add]\nlibrary = libsilent.so\n"), "0 42 42 43 42 2 -1")
-    says(world.run(program, passes="add", more="[add]\nlibrary = libc.so.6\n"), "0 42 42 43 42 2 -1")
-
-
-def added_hidden(world):
-    """A definition that a pass added is there though a pass behind it hid it; or others are gone with it."""
-    program = missing_program(world, "-fPIC", strong="0")
-    for symbol, said in ("number", "0 42 42 -1 42 2 -1"), ("maybe", "0 -1 -1 43 42 2 -1"):
-        says(world.run(program, passes="add, hide", more="[add]\nlibrary = libsecond.so\n"
-                       f"[hide]\nlibrary = libsecond.so\nsymbol = {symbol}\n"), said)
-
-
-def added_later(world):
-    """What comes by dlopen finds what was added to what was there, and what is added to it as it comes; and
-    passes of the stage `run` see it, each symbol once."""
-    library(world, "linked", "more", "int missing(void) { return 7; }\n")
-    library(world, ".", "more", "int rest;\n")
-    library(world, ".", "late", "int missing(void);\nint late(void) { return missing(); }\n",
-            "-L" + str(world.folder / "linked"), "-lmore", "-Wl,-rpath,$ORIGIN")
-    program, late = missing_program(world, "-fPIC", strong="0"), world.folder / "liblate.so"
-    done = world.run(program, late, MVLD="off")
-    check("undefined symbol: missing" in done.stdout, f"without the pass: {done}")
-    says(world.run(program, late, passes="add", more="[add]\nlibrary = libsecond.so\n"), "0 42 42 43 42 2 42")
-    log = world.folder / "log"
-    done = world.run(program, late, passes="add", more="[add]\nlibrary = libmore.so\n", MVLD_DEBUG="passes",
-                     MVLD_DEBUG_OUTPUT=log)
-    says(done, "0 -1 -1 -1 -1 2 42")
-    text = "".join(path.read_text() for path in world.folder.glob("log.*"))
-    seen = sorted(re.findall(r"add: it defines (\w+)", text))
-    check(seen == ["maybe", "missing", "number", "rest"], text)
-
-
-def added_wrong(world):
-    """Wrong additions say which symbol is meant, and nothing of the pass is done."""
-    program = missing_program(world, "-fPIC", strong="0")
-    for kind, words in (("twice", "missing: the object defines it"), ("defined", "other: the object defines it"),
-                        ("outside", "more: its address"), ("data", "more: its address"),
-                        ("old", "more: the host loader"),
-                        ("version", "more: what is added"), ("kind", "more: functions and objects"),
-                        ("many", "the pass adds too many"), ("stage", "more: symbols are changed in the stage")):
-        done, log = logged(world, program, passes="add",
-                           more=f"[add]\nlibrary = libsecond.so\nto = other\nwrong = {kind}\n")
-        says(done, "0 -1 -1 -1 -1 2 -1" if kind != "stage" else "0 2 2 -1 2 2 -1")
-        check(words in log and (kind == "old" or "libsecond.so: the symbol" in log), log)
 
 
 AGAIN = """
@@ -320,8 +222,7 @@ def again(world):
     program = world.program("-pthread")
     files = [world.folder / f"lib{name}.so" for name in ("late", "broken", "mine")]
     for passes, more in (("remember", ""), ("bind", BIND.replace("first", "mine").replace("answer", "none")),
-                         ("hide", "[hide]\nsymbol = answer\nlibrary = libmine.so\n"),
-                         ("add, remember", "[add]\nlibrary = libmine.so\n")):
+                         ("hide", "[hide]\nsymbol = answer\nlibrary = libmine.so\n")):
         for vain in ({}, {"LD_PRELOAD": program}):
             done = world.run(program, *files, passes=passes, more=more, **vain)
             check(done.returncode == 0 and done.stdout == "4\n", f"{passes}, {vain}: {done}")
@@ -376,45 +277,7 @@ def unmatched(world):
         check(done.stdout == "1 1 1 1 2\n" and f"bind.to is LIBRARY:SYMBOL, not '{text}'" in done.stderr, f"{done}")
 
 
-BROUGHT = """
-int real_getppid(void) __attribute__((weak));
-int mine(void) { return real_getppid ? -real_getppid() : 1; }
-"""
-INTERPOSED = """
-#define _GNU_SOURCE
-#include <dlfcn.h>
-#include <stdio.h>
-#include <unistd.h>
-int answer(void), other(void);
-int main(int argc, char **argv)
-{
-    int (*found)(void) = (int (*)(void))dlsym(RTLD_DEFAULT, "getppid");
-    int n = 0;
-    for (char name[] = "seen_a"; dlsym(RTLD_DEFAULT, name); name[5]++)
-        n++;
-    if (argc > 1)
-        printf("%p\\n", dlopen(argv[1], RTLD_NOW) ? "" : NULL);
-    return printf("%d %d %d\\n", getppid() < 0, found() < 0, n * answer()) < 0 && other();
-}
-"""
-
-
-def brought(world):
-    """To a library that the pass brings symbols are added, of names that libraries behind it define, when these
-    come: the pass has seen what it interposes.  It is no longer possible when the start is over."""
-    library(world, ".", "brought", BROUGHT)
-    (world.folder / "main.c").write_text(INTERPOSED)
-    for options in (["-Wl,-z,now"], ["-Wl,-z,lazy"], ["-no-pie", "-fno-pie"]):
-        program = world.program("-Wl,--no-as-needed", *options)
-        says(world.run(program, MVLD="off"), "0 0 0")
-        says(world.run(program, passes="brings"), "1 1 3")  # libfirst, libsecond, libc
-        says(world.run(program, passes="add, brings", more="[add]\nlibrary = libbrought.so\n"), "1 1 3")
-    done, log = logged(world, program, arguments=[world.folder / "libmine.so"], passes="brings")
-    check(done.stdout.endswith("\n1 1 3\n") and "seen_d: the host loader has read" in log, f"{done}{log}")
-
-
 if __name__ == "__main__":
     with support.scratch_folder() as scratch:
-        {"bound": bound, "later": later, "apart": apart, "unreadable": unreadable, "hidden": hidden, "wrong": wrong, "many": many, "added": added,
-         "added_hidden": added_hidden, "added_later": added_later, "added_wrong": added_wrong, "again": again,
-         "named": named, "unmatched": unmatched, "brought": brought}[sys.argv[1]](World(scratch))
+        {"bound": bound, "later": later, "apart": apart, "unreadable": unreadable, "hidden": hidden, "wrong": wrong, "many": many, "again": again,
+         "named": named, "unmatched": unmatched}[sys.argv[1]](World(scratch))
