@@ -315,7 +315,7 @@ struct mvld_api {
     /* Changes the target of one reference, as reference_each returned it: a CALL, LEA, SLOT or WORD that points
      * to the beginning of a function, or a WORD of DT_INIT_ARRAY or DT_FINI_ARRAY.  `target` is code of an object
      * (not of the vDSO or the host loader), or of a section that the pass added; for a reference in code it is
-     * within 2 GiB.  Or a JUMP_TABLE: then `target` is the target of an entry of the same table.
+     * within 2 GiB.
      *
      * Declared: verified now, made after the last pass, all of one pass or none.  An earlier pass may have
      * changed the same reference; the reference's `found` as `target` undoes that.  A snapshot holds references in
@@ -324,7 +324,7 @@ struct mvld_api {
      * The new target of a CALL must preserve whatever the old function preserves, including every register that
      * it happens not to change: compilers use such knowledge inside an object.
      *
-     * Slots, words and entries can be changed as long as no code of their object has run.  A call whose target
+     * Slots and words can be changed as long as no code of their object has run.  A call whose target
      * calls_retarget changed no longer reads its slot.  For the thread that loads, inside run.
      *
      * Returns 0, or an error with a sentence that names object and place: -EPERM: another stage; -EINVAL: no

@@ -127,9 +127,8 @@ struct rimf_shown {
 struct rimf_retarget {
     const struct mvld_context *ctx;
     struct rimf_object *object;
-    uintptr_t at;    /* its word, its entry, or the displacement of its instruction */
-    uintptr_t next;  /* the address from which that counts; 0: not a displacement */
-    uintptr_t table; /* the table of the entry; 0: no entry */
+    uintptr_t at;    /* its word, or the displacement of its instruction */
+    uintptr_t next;  /* the address from which that counts; 0: it is a word */
     uintptr_t target;
     uintptr_t found; /* where it led: `target` again, where what was wanted before is taken back */
     uint64_t old;    /* what is there */

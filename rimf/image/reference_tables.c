@@ -5,7 +5,6 @@
  *
  *     calls through PLT and GOT    the analysis lists them
  *     calls, jumps, lea            so it does: their displacements.  Which instruction it is, its bytes say
- *     entries of jump tables       the analysis knows the tables
  *     slots, words                 the relocations are the tables; what they hold decides
  */
 #include "rimf/image/edits.h"
@@ -117,23 +116,6 @@ static int walk_operands(const struct walk *w, const struct analysis *s)
     return result;
 }
 
-static int walk_jump_tables(const struct walk *w, const struct analysis *s)
-{
-    int result = 0;
-
-    for (size_t i = 0; i < s->n_jump_tables && !result; i++) {
-        uintptr_t table = w->object->view.bias + s->jump_tables[i].address;
-
-        for (uint32_t k = 0; k < s->jump_tables[i].count && !result; k++) {
-            uintptr_t entry = table + sizeof(int32_t) * k;
-
-            if (elf_holds(&w->object->view, entry, sizeof(int32_t), PROT_READ))
-                result = report(w, MVLD_REFERENCE_JUMP_TABLE, entry, entry, entry_target(table, entry));
-        }
-    }
-    return result;
-}
-
 /* ---- data -------------------------------------------------------------------------------------- */
 
 static int walk_slots(const struct walk *w)
@@ -197,7 +179,7 @@ static const char moved[] = "its code was moved before";
 
 #define THROUGH_SLOTS 0x7eu
 #define OF_ANALYSIS (MVLD_REFERENCES(MVLD_REFERENCE_CALL) | MVLD_REFERENCES(MVLD_REFERENCE_JUMP) | \
-                     MVLD_REFERENCES(MVLD_REFERENCE_LEA) | MVLD_REFERENCES(MVLD_REFERENCE_JUMP_TABLE))
+                     MVLD_REFERENCES(MVLD_REFERENCE_LEA))
 
 int rimf_reference_each(struct mvld_image *image, const struct mvld_object *public, uint32_t kinds,
                         int (*visit)(void *cookie, const struct mvld_reference *), void *cookie,
@@ -222,8 +204,6 @@ int rimf_reference_each(struct mvld_image *image, const struct mvld_object *publ
         result = walk_slot_calls(&w, s);
     if (!result && kinds & OF_ANALYSIS)
         result = walk_operands(&w, s);
-    if (!result && kinds & MVLD_REFERENCES(MVLD_REFERENCE_JUMP_TABLE))
-        result = walk_jump_tables(&w, s);
     if (!result && kinds & MVLD_REFERENCES(MVLD_REFERENCE_SLOT))
         result = walk_slots(&w);
     if (!result && kinds & MVLD_REFERENCES(MVLD_REFERENCE_WORD))

@@ -13,10 +13,8 @@
  *                  and it leads to the beginning of a function
  *     slot         the host loader fills it, and it is certain where it leads
  *     word         a relocation fills it, and it holds the address of the beginning of a function
- *     entry        its jump table is in the analysis, and leads to the new target, too: there who jumps by
- *                  the table finds registers and stack as he leaves them
  *
- * Words and entries must be in objects that have not run any code: code that has read one keeps the value.
+ * Words must be in objects that have not run any code: code that has read one keeps the value.
  */
 #include "rimf/image/edits.h"
 
@@ -29,15 +27,13 @@
 
 static const char *const names[] = {
     "reference", "call through the PLT", "jump through the PLT", "jump through the PLT",
-    "call through a slot", "jump through a slot", "call", "call", "jump", "lea", "slot", "word",
-    "entry of a jump table"};
+    "call through a slot", "jump through a slot", "call", "call", "jump", "lea", "slot", "word"};
 
 struct asked {
     struct mvld_image *image;
     const struct mvld_context *ctx;
     const struct mvld_reference *reference;
     struct rimf_object *object;
-    uintptr_t target; /* the new one */
 };
 
 static int refuse(const struct asked *a, int error, const char *why)
@@ -133,7 +129,7 @@ const char *rimf_removed_by(struct mvld_image *image, uintptr_t entry)
 static int find_operand(const struct asked *a, struct rimf_retarget *out)
 {
     enum mvld_reference_kind kind = a->reference->kind;
-    int error;
+    int error = 0;
     const struct analysis *s = unmoved_analysis(a, &error);
     const struct analysis_unit *unit;
     const char *removed;
@@ -165,23 +161,19 @@ static int find_operand(const struct asked *a, struct rimf_retarget *out)
     return 0;
 }
 
-/* Common part for data. */
-static int take_data(const struct asked *a, struct rimf_retarget *out)
+static int take_word(const struct asked *a, struct rimf_retarget *out)
 {
+    const char *watcher = rimf_auditor(a->image);
+
+    if (watcher)
+        return refuse(a, EBUSY, watcher);
     if (a->image->watch)
         return refuse(a, ENOTSUP, "no snapshot holds words that passes change");
     if (!rimf_object_unentered(a->image, a->object))
         return refuse(a, EBUSY, "code of the object has run, and may have read it");
     out->at = a->reference->site;
-    out->old = out->table ? *(const uint32_t *)out->at : *(const uint64_t *)out->at;
+    out->old = *(const uint64_t *)out->at;
     return 0;
-}
-
-static int take_word(const struct asked *a, struct rimf_retarget *out)
-{
-    const char *watcher = rimf_auditor(a->image);
-
-    return watcher ? refuse(a, EBUSY, watcher) : take_data(a, out);
 }
 
 static int find_slot(const struct asked *a, struct rimf_retarget *out)
@@ -214,41 +206,6 @@ static int find_word(const struct asked *a, struct rimf_retarget *out)
     return take_word(a, out);
 }
 
-/* The table with an entry there, or NULL. */
-static const struct analysis_jump_table *table_of(const struct asked *a, const struct analysis *s)
-{
-    uintptr_t at = a->reference->site - a->object->view.bias;
-    size_t i = at < UINT32_MAX ? ANALYSIS_FROM(s, jump_tables, (uint32_t)at + 1) : 0;
-    const struct analysis_jump_table *table = i ? &s->jump_tables[i - 1] : NULL;
-    uintptr_t start = table ? a->object->view.bias + table->address : 0;
-
-    return table && start % 4 == 0 && at % 4 == 0 && (at - table->address) / 4 < table->count &&
-                   elf_holds(&a->object->view, start, 4ul * table->count, PROT_READ) &&
-                   !elf_holds(&a->object->view, start, 1, PROT_WRITE)
-               ? table : NULL;
-}
-
-static int find_entry(const struct asked *a, struct rimf_retarget *out)
-{
-    int error;
-    const struct analysis *s = unmoved_analysis(a, &error);
-    const struct analysis_jump_table *table;
-    uint32_t i = 0;
-
-    if (!s)
-        return error;
-    table = table_of(a, s);
-    if (!table)
-        return refuse(a, ENOENT, "no such reference is proven");
-    out->table = a->object->view.bias + table->address;
-    out->found = entry_target(out->table, a->reference->site);
-    if (is_stale(a, a->reference->site, out->found))
-        return refuse(a, ESTALE, "it leads elsewhere by now");
-    while (i < table->count && entry_target(out->table, out->table + 4ul * i) != a->target)
-        i++;
-    return i < table->count ? take_data(a, out) : refuse(a, EFAULT, "no entry of its table leads there");
-}
-
 static int find_reference(const struct asked *a, struct rimf_retarget *out)
 {
     switch (a->reference->kind) {
@@ -257,7 +214,6 @@ static int find_reference(const struct asked *a, struct rimf_retarget *out)
     case MVLD_REFERENCE_SLOT: return find_slot(a, out);
     case MVLD_REFERENCE_WORD: return find_word(a, out);
     case MVLD_REFERENCE_JUMP: return refuse(a, ENOTSUP, "a jump may lead on inside of a function");
-    case MVLD_REFERENCE_JUMP_TABLE: return find_entry(a, out);
     case MVLD_REFERENCE_CALL_PLT:
     case MVLD_REFERENCE_JUMP_PLT:
     case MVLD_REFERENCE_JCC_PLT:
@@ -320,7 +276,7 @@ int rimf_reference_retarget(const struct mvld_context *ctx, const struct mvld_re
 {
     struct mvld_image *image = rimf_context_image(ctx);
     const struct mvld_object *public = reference ? rimf_object_find(image, reference->site) : NULL;
-    struct asked a = {image, ctx, reference, (struct rimf_object *)rimf_object_of(public), target};
+    struct asked a = {image, ctx, reference, (struct rimf_object *)rimf_object_of(public)};
     struct rimf_retarget made = {.ctx = ctx, .object = a.object, .target = target};
     const char *unfit;
     int error = rimf_only_in(image, RIMF_STAGE_RUN, ctx ? ctx->pass : "");

@@ -149,7 +149,7 @@ enum mvld_reference_kind rimf_operand_kind(const uint8_t *at);
 /* Returns 1 if a relocation makes this word of the object an address. */
 int rimf_word_is_pointer(struct mvld_image *, struct rimf_object *, uintptr_t word);
 int rimf_reference_retarget(const struct mvld_context *, const struct mvld_reference *, uintptr_t target);
-/* The wanted target of the word, the entry or the displacement at this address; or NULL. */
+/* The wanted target of the word or the displacement at this address; or NULL. */
 const struct rimf_retarget *rimf_retarget_at(const struct mvld_image *, uintptr_t at);
 /* The sentence that names the pass that removes this function, valid until the next one; or NULL. */
 const char *rimf_removed_by(struct mvld_image *, uintptr_t entry);

@@ -3,10 +3,8 @@
  * rimf/realise/retarget.c: writes references that passes want changed (image/retarget.c) into memory.  All of
  * one pass, or none: if one is impossible, that pass has failed, and the others are started again.
  *
- *     RELRO is opened if it contains a word, and the pages of entries of jump tables; each is compared
- *     with what it held
- *     the displacements of code are changed as one list (emit/changes.h)
- *     entries are written, which cannot fail any more, and what was opened is closed
+ *     RELRO is opened if it contains a word; each is compared with what it held
+ *     the displacements of code are changed as one list (emit/changes.h), and RELRO is closed
  *     words are written when calls were, which are verified by what their slots held
  *
  * A function whose code was moved has its canonical address (rimf_canonical_address).
@@ -45,31 +43,12 @@ static int refuse(struct mvld_image *image, int error, const struct rimf_retarge
                      r->object->public.name, (unsigned long)(r->at - r->object->view.bias), why);
 }
 
-/* ---- entries of jump tables ------------------------------------------------------------------ */
-
-/* They are in memory that the file has read-only, perhaps beside code, none of which has run. */
-static int open_entry(struct mvld_image *image, const struct rimf_retarget *r)
-{
-    if (rimf_object_protect(image, r->object, r->at, sizeof(uint32_t), 1))
-        return refuse(image, EACCES, r, "its page cannot be written");
-    return *(const uint32_t *)r->at != r->old ? refuse(image, ESTALE, r, "it was changed meanwhile") : 0;
-}
-
-static void close_entries(struct mvld_image *image)
-{
-    for (EACH_DUE(r, image))
-        if (r->table)
-            rimf_object_protect(image, r->object, r->at, sizeof(uint32_t), 0);
-}
-
 /* ---- words ----------------------------------------------------------------------------------- */
 
 static int open_words(struct mvld_image *image)
 {
     for (EACH_DUE(r, image)) {
-        if (r->table && open_entry(image, r))
-            return -EACCES;
-        if (r->next || r->table)
+        if (r->next)
             continue;
         if (!r->object->relro.open && image->entered && !moved_relro_is_relocated(image, r->object))
             return refuse(image, EBUSY, r, "its object is not relocated yet");
@@ -81,18 +60,11 @@ static int open_words(struct mvld_image *image)
     return 0;
 }
 
-static void write_entries(struct mvld_image *image)
-{
-    for (EACH_DUE(r, image))
-        if (r->table)
-            *(int32_t *)r->at = (int32_t)(r->target - r->table);
-}
-
 /* They were verified, and none of their code has run since. */
 static void write_words(struct mvld_image *image)
 {
     for (EACH_DUE(r, image)) {
-        if (r->next || r->table)
+        if (r->next)
             continue;
         if (moved_relro_open_one(image, r->object))
             rimf_log(image->log, MVLD_LOG_WARNING, "mvld: %s: the reference at %lx: RELRO cannot be written",
@@ -143,9 +115,6 @@ static int emit(struct mvld_image *image)
     int error = open_words(image);
 
     error = error ? error : change_code(image);
-    if (!error)
-        write_entries(image);
-    close_entries(image);
     moved_relro_close(image, rimf_table_enter(image));
     rimf_table_leave(image);
     return error;
@@ -159,7 +128,7 @@ static void renew(struct mvld_image *image)
     for (size_t i = 0; i < all->n; i++) {
         struct rimf_retarget *r = &all->list[i];
 
-        r->old = r->table || r->next ? *(const uint32_t *)r->at : *(const uint64_t *)r->at;
+        r->old = r->next ? *(const uint32_t *)r->at : *(const uint64_t *)r->at;
     }
 }
 

@@ -42,9 +42,8 @@ enum mvld_reference_kind {
     MVLD_REFERENCE_JUMP, /* e9, 0f 8x rel32      jump to other code, possibly of the same function */
     MVLD_REFERENCE_LEA,  /* 48 8d, 4c 8d rel32   takes the address of code */
     /* In data. */
-    MVLD_REFERENCE_SLOT,      /* a slot of the GOT */
-    MVLD_REFERENCE_WORD,      /* a word that is relocated to the address of code */
-    MVLD_REFERENCE_JUMP_TABLE /* four bytes: distance from the start of the table */
+    MVLD_REFERENCE_SLOT, /* a slot of the GOT */
+    MVLD_REFERENCE_WORD  /* a word that is relocated to the address of code */
 };
 #define MVLD_REFERENCES(kind) (1u << (kind)) /* kinds, or-ed */
 #define MVLD_REFERENCES_ALL (~0u)
@@ -52,7 +51,7 @@ enum mvld_reference_kind {
 /* A place with a proven target.  The analysis was made of the file, so a pass that patches the bytes at `site`
  * must compare them first. */
 struct mvld_reference {
-    uintptr_t site;   /* its instruction, word or entry, at its present address */
+    uintptr_t site;   /* its instruction or word, at its present address */
     uintptr_t slot;   /* the GOT slot that it uses, or is, at its present address; 0: none */
     uintptr_t target; /* the wanted target; for moved code the original address; through a slot, 0 if not
                        * certain */

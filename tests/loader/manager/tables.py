@@ -77,7 +77,7 @@ def retargets(world):
         is_plain_but(world.run(kinds="word", **{"from": "first"}, to="other"), word=300, relro=300)
 
 
-CALL, JUMP, LEA, SLOT, WORD, JUMP_TABLE = range(7, 13)
+CALL, JUMP, LEA, SLOT, WORD = range(7, 12)
 
 
 def listed(world):
@@ -108,11 +108,6 @@ def listed(world):
     relocations = subprocess.run(["readelf", "-rW", world.program], capture_output=True, text=True).stdout
     slots = {int(at, 16) for at in re.findall(r"^(\w+) .*R_X86_64_(?:JUMP_SLO|GLOB_DAT)", relocations, re.M)}
     check(sites[SLOT] == slots, f"slots: {sites[SLOT]} instead of {slots}")
-    if re.search(r"jmp +\*%r", code):
-        entries = [found[JUMP_TABLE, site] for site in sites[JUMP_TABLE]]
-        later = min((at for at in names.values() if at > names["choose"]), default=1 << 40)
-        check(len(entries) >= 5 and all(holder == main and names["choose"] <= target < later
-                                        for holder, target in entries), f"entries: {entries}\n{code}")
 
 
 def protected(world):
@@ -182,23 +177,6 @@ def others(world):
             is_plain_but(world.run(passes=passes, more=copy, kinds="word", **{"from": "first"}, to=to),
                          word=value, relro=value)
             is_plain_but(world.run(passes=passes, more=copy, kinds="slot", **{"from": "called"}, to=to), slot=value)
-
-
-def entries(world):
-    """An entry of a jump table is retargeted to the target of another one, also in code that moves, and to nothing else.  Its page
-    is read-only again."""
-    world.compile("-O2", before_end='char line[300], p[5]; FILE *maps = fopen("/proc/self/maps", "r"); '
-        'while (fgets(line, 300, maps)) { unsigned long a, b, at = (unsigned long)" choose %d"; '
-        'sscanf(line, "%lx-%lx %4s", &a, &b, p); if (a <= at && at < b) printf("writable %d ", p[1] == 119); } ')
-    for passes in ("edit", "edit, direct-calls", "edit, concat", "edit, direct-calls, concat", "concat, edit"):
-        more = "[concat]\ncopy = always\n"
-        is_plain_but(world.run(passes=passes, more=more, entry=1, **{"as": 5}), choose=9, writable=0)
-    place = rf"{world.program}: the entry of a jump table at [0-9a-f]+: "
-    for kind, words in (("twice", "led it elsewhere already"), ("unproven", "no such reference is proven"),
-                        ("data", "no entry of its table leads there"), ("stale", "leads elsewhere by now")):
-        done = world.run(entry=1, **{"as": 5}, wrong=kind)
-        is_plain_but(done, writable=0)
-        check(re.search(place + ".*" + words, done[1]), f"{kind}: {done[1]}")
 
 
 def snapshot(world):

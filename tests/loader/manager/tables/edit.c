@@ -9,10 +9,10 @@
 #define NAME "edit"
 #endif
 
-enum { KINDS, FROM, TO, MOST, WRONG, LIST, ENTRY, AS, WALK, EARLY };
+enum { KINDS, FROM, TO, MOST, WRONG, LIST, WALK, EARLY };
 enum { NOTHING, TWICE, UNPROVEN, UNRELOCATED, DATA, STALE, BEHIND, JUMP, STAGE, DISGUISED, SECTIONS, DOMAINS };
 
-static const char *const kinds[] = {"call", "jump", "lea", "slot", "word", "jump-table", "all", NULL};
+static const char *const kinds[] = {"call", "jump", "lea", "slot", "word", "all", NULL};
 static const char *const wrongs[] = {"nothing", "twice", "unproven", "unrelocated", "data", "stale",
                                      "behind", "jump", "stage", "disguised", "sections", "domains", NULL};
 
@@ -23,17 +23,9 @@ static const struct mvld_option options[] = {
     {.name = "most", .type = MVLD_OPTION_INT, .min = 0, .max = 10000000, .initial = "10000000"},
     {.name = "wrong", .type = MVLD_OPTION_WORD, .words = wrongs, .initial = "nothing"},
     {.name = "list", .type = MVLD_OPTION_BOOL, .initial = "no", .help = "says which there are, and changes none"},
-    {.name = "entry", .type = MVLD_OPTION_INT, .min = -1, .max = 15, .initial = "-1",
-     .help = "of the program's jump table: it leads where another one does; -1: none"},
-    {.name = "as", .type = MVLD_OPTION_INT, .min = 0, .max = 15, .initial = "0", .help = "that one"},
     {.name = "walk", .type = MVLD_OPTION_BOOL, .initial = "no", .help = "looks at each function's instructions"},
     {.name = "early", .type = MVLD_OPTION_BOOL, .initial = "no", .help = "and then what passes before want is made"},
     {.name = NULL},
-};
-
-struct entries {
-    struct mvld_reference at[16];
-    int64_t n;
 };
 
 struct work {
@@ -146,35 +138,6 @@ static int too_many(const struct mvld_context *ctx)
     return 0;
 }
 
-static int gather(void *cookie, const struct mvld_reference *reference)
-{
-    struct entries *entries = cookie;
-
-    if (entries->n < 16)
-        entries->at[entries->n++] = *reference;
-    return 0;
-}
-
-static int lead_entry(const struct mvld_context *ctx, const struct mvld_object *object)
-{
-    struct entries entries = {.n = 0};
-    int64_t entry = ctx->settings[ENTRY].number, as = ctx->settings[AS].number;
-    const char *why = "there are too few";
-    int error = ctx->api->reference_each(ctx->image, object, MVLD_REFERENCES(MVLD_REFERENCE_JUMP_TABLE), gather,
-                                         &entries, &why);
-
-    if (error || entry >= entries.n || as >= entries.n)
-        return ctx->api->fail(ctx->image, 2, "edit: entries: %s", why);
-    switch (ctx->settings[WRONG].number) {
-    case UNPROVEN: entries.at[entry].site++; break;
-    case STALE: entries.at[entry].target++; break;
-    case DATA: entries.at[as].target++; break; /* no entry has this target */
-    case TWICE: retarget(ctx, entries.at[entry], entries.at[as].target); break;
-    default: break;
-    }
-    return retarget(ctx, entries.at[entry], entries.at[as].target);
-}
-
 struct seen { size_t n, calls; uintptr_t to; };
 
 static int see(void *cookie, const struct mvld_instruction *i)
@@ -225,7 +188,7 @@ static int run(const struct mvld_context *ctx, const struct mvld_object *const *
     static const uint32_t bits[] = {
         MVLD_REFERENCES(MVLD_REFERENCE_CALL), MVLD_REFERENCES(MVLD_REFERENCE_JUMP),
         MVLD_REFERENCES(MVLD_REFERENCE_LEA), MVLD_REFERENCES(MVLD_REFERENCE_SLOT),
-        MVLD_REFERENCES(MVLD_REFERENCE_WORD), MVLD_REFERENCES(MVLD_REFERENCE_JUMP_TABLE), MVLD_REFERENCES_ALL};
+        MVLD_REFERENCES(MVLD_REFERENCE_WORD), MVLD_REFERENCES_ALL};
     struct work w = {.ctx = ctx};
     struct mvld_symbol from;
     const char *why = "";
@@ -240,9 +203,6 @@ static int run(const struct mvld_context *ctx, const struct mvld_object *const *
     }
     if (ctx->settings[WALK].number)
         return 0;
-    for (size_t i = 0; i < n && ctx->settings[ENTRY].number >= 0; i++)
-        if (objects[i]->flags & MVLD_OBJECT_MAIN)
-            return lead_entry(ctx, objects[i]);
     for (size_t i = 0; i < n && ctx->settings[LIST].number && !error; i++)
         if (objects[i]->flags & MVLD_OBJECT_MAIN)
             error = ctx->api->reference_each(ctx->image, objects[i], MVLD_REFERENCES_ALL, list, &w, &why);
