@@ -309,8 +309,7 @@ struct mvld_api {
      * rules relied on, for snapshots.  The log lists and counts calls that stay, with reasons
      * (MVLD_LOG_PASSES).  If calls are audited (auditor), all stay.  For the thread that loads, inside run.
      * Returns 0; -EEXIST: the pass has a rule for this object; -EINVAL, -ENOMEM. */
-    int (*calls_retarget)(const struct mvld_context *, const struct mvld_object *,
-                          mvld_calls_rule *, uint32_t flags);
+    int (*calls_retarget)(const struct mvld_context *, const struct mvld_object *, mvld_calls_rule *);
 
     /* Changes the target of one reference, as reference_each returned it: a CALL, LEA, SLOT or WORD that points
      * to the beginning of a function, or a WORD of DT_INIT_ARRAY or DT_FINI_ARRAY.  `target` is code of an object

@@ -8,38 +8,24 @@
  */
 #include "cold.h"
 
-#include <mvld/descriptor.h>
-
-enum { REWRITABLE, INLINE }; /* order of the options */
-enum { DIRECT, LEAVE };      /* words of the first */
+enum { DIRECT, LEAVE }; /* words of the option */
 
 static const char *const rewritable[] = {"direct", "leave", NULL};
 
 static const struct mvld_option options[] = {
     {.name = "rewritable", .type = MVLD_OPTION_WORD, .words = rewritable, .initial = "direct",
      .help = "calls through slots that stay writable, as those of lazy binding do"},
-    {.name = "inline", .type = MVLD_OPTION_BOOL, .initial = "yes",
-     .help = "functions of a single instruction stand where they are called"},
     {.name = NULL},
 };
 
 static const char *rule(const struct mvld_context *ctx, const struct mvld_object *object,
                         const struct mvld_binding *bound, uintptr_t *target)
 {
-    if (ctx->settings[REWRITABLE].number == LEAVE && !(bound->flags & MVLD_SLOT_RELRO))
+    if (ctx->settings[0].number == LEAVE && !(bound->flags & MVLD_SLOT_RELRO))
         return "the slot stays writable (rewritable = leave)";
     *target = bound->target;
     return bound->holder && cold_is(ctx, object, bound)
                ? "such calls run once, or when the program fails: not worth a page" : NULL;
-}
-
-/* In objects with descriptors of multiverse no function is inlined: any may be changed later, and
- * must then be called. */
-static uint32_t singles(const struct mvld_context *ctx, const struct mvld_object *object)
-{
-    return ctx->settings[INLINE].number && !ctx->api->note_each(object, MULTIVERSE_NOTE_NAME,
-                                                                MULTIVERSE_NOTE_TABLES, NULL, NULL)
-               ? MVLD_CALLS_SINGLES : 0;
 }
 
 static int run(const struct mvld_context *ctx, const struct mvld_object *const *objects, size_t n)
@@ -47,7 +33,7 @@ static int run(const struct mvld_context *ctx, const struct mvld_object *const *
     int error = 0;
 
     for (size_t i = 0; i < n && !error; i++)
-        error = ctx->api->calls_retarget(ctx, objects[i], rule, singles(ctx, objects[i]));
+        error = ctx->api->calls_retarget(ctx, objects[i], rule);
     return error;
 }
 

@@ -46,7 +46,7 @@ static int count(const struct mvld_context *ctx, const struct mvld_object *objec
             t->stubs[i] = (struct stub){{0xf0, 0x48, 0xff, 0x05}, (int32_t)counter, 0xe9, (int32_t)away, {0}};
     }
     api->log(ctx->image, MVLD_LOG_PASSES, "count-calls: %s: %zu slots at %p", object->name, t->n, (void *)t->counters);
-    return t->counters ? api->calls_retarget(ctx, object, rule, 0) : t->n ? -12 : 0;
+    return t->counters ? api->calls_retarget(ctx, object, rule) : t->n ? -12 : 0;
 }
 static int run(const struct mvld_context *ctx, const struct mvld_object *const *objects, size_t n)
 {

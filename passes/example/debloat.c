@@ -81,7 +81,7 @@ static int note_reference(void *cookie, const struct mvld_reference *r)
 static void read_edges(struct graph *g)
 {
     const uint32_t kinds = MVLD_REFERENCES(MVLD_REFERENCE_CALL) | MVLD_REFERENCES(MVLD_REFERENCE_JUMP) |
-                           MVLD_REFERENCES(MVLD_REFERENCE_LEA) | MVLD_REFERENCES(MVLD_REFERENCE_CALL_SINGLE);
+                           MVLD_REFERENCES(MVLD_REFERENCE_LEA);
     const char *why;
 
     g->n_edges = 0;

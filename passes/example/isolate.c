@@ -189,7 +189,7 @@ static int run(const struct mvld_context *ctx, const struct mvld_object *const *
         if (!objects[i]->why)
             error = api->reference_each(ctx->image, objects[i], words | (inside ? 0 : slots), lead, (void *)ctx, &why);
         if (!objects[i]->why && !inside && !error)
-            error = api->calls_retarget(ctx, objects[i], rule, 0);
+            error = api->calls_retarget(ctx, objects[i], rule);
     }
     return error;
 }

@@ -75,7 +75,7 @@
 struct rimf_sys;
 
 #define ANALYSIS_MAGIC "MVLDside"
-#define ANALYSIS_VERSION 8u    /* of the format, and of what is proven; another one is not read */
+#define ANALYSIS_VERSION 9u    /* of the format, and of what is proven; another one is not read */
 #define ANALYSER_VERSION 16u   /* of `mvld analyze`; counts up when results change */
 #define ANALYSIS_BUILD_ID_MAX 64u
 #define ANALYSIS_TABLES_MAX 32u
@@ -188,15 +188,13 @@ struct analysis_unit {
 
 /* Calls and jumps through GOT slots, in decoded units.  `address` is that of the opcode byte: prefixes
  * before it (bnd, notrack) have no effect.  The PLT entry of a rel32 was decoded: it jumps through that
- * slot.  Also calls of functions of a single instruction (single.h) in other units of the object, without
- * prefix; their slot is 0. */
+ * slot. */
 enum analysis_call_kind {
     ANALYSIS_CALL_PLT = 1, /* e8 rel32        call entry */
     ANALYSIS_JMP_PLT,      /* e9 rel32        jmp  entry */
     ANALYSIS_JCC_PLT,      /* 0f 8x rel32     jcc  entry */
     ANALYSIS_CALL_SLOT,    /* ff 15 rel32     call *slot(%rip) */
     ANALYSIS_JMP_SLOT,     /* ff 25 rel32     jmp  *slot(%rip) */
-    ANALYSIS_CALL_SINGLE,  /* e8 rel32        call f */
     ANALYSIS_CALL_KINDS
 };
 
@@ -218,8 +216,7 @@ static inline uint32_t analysis_call_length(const struct analysis_call *call)
 {
     enum analysis_call_kind kind = analysis_call_kind(call);
 
-    return kind == ANALYSIS_CALL_PLT || kind == ANALYSIS_JMP_PLT || kind == ANALYSIS_CALL_SINGLE ? 5
-                                                                                              : 6;
+    return kind == ANALYSIS_CALL_PLT || kind == ANALYSIS_JMP_PLT ? 5 : 6;
 }
 
 /* The displacements in movable units that change if the unit moves; those of `calls` are not repeated.  An

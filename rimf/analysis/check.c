@@ -103,8 +103,7 @@ static const char *check_calls(const struct analysis *s)
         const struct analysis_call *call = &s->calls[i];
         uint64_t end = (uint64_t)call->address + analysis_call_length(call);
 
-        if (!analysis_call_kind(call) || analysis_call_kind(call) >= ANALYSIS_CALL_KINDS ||
-            (analysis_call_kind(call) == ANALYSIS_CALL_SINGLE && analysis_slot(call)))
+        if (!analysis_call_kind(call) || analysis_call_kind(call) >= ANALYSIS_CALL_KINDS || !analysis_slot(call))
             return "a call is of a kind that does not exist";
         if (call->address < last)
             return "its calls overlap, or are out of order";

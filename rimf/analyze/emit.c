@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/analyze/emit.c: emits what passes need of units: for decoded units calls through PLT and GOT, and of
- * functions of a single instruction; for movable units references.
+ * rimf/analyze/emit.c: emits what passes need of units: for decoded units calls through PLT and GOT, for movable
+ * units references.
  */
 #include "rimf/analyze/analyser.h"
-
-#include "rimf/x86/single.h"
 
 static int may_move(const struct unit *u)
 {
@@ -43,17 +41,6 @@ static enum analysis_call_kind plt_kind(const struct instruction *i)
     }
 }
 
-/* A call of a function (the start of `to`) that its instruction may replace. */
-static int calls_single(const struct analyser *a, const struct instruction *i,
-                        const struct unit *to, uint64_t target)
-{
-    uint8_t made[SINGLE_CALL];
-
-    return instruction_is(i, 0, 0xe8) && i->length == SINGLE_CALL && to && unit_is_decoded(to) &&
-           target == to->start &&
-           single_read(unit_code(a, to, to->start), to->end - to->start, made);
-}
-
 static void emit_branch(struct analyser *a, const struct unit *u, uint32_t at,
                         const struct instruction *i, uint64_t target)
 {
@@ -66,8 +53,6 @@ static void emit_branch(struct analyser *a, const struct unit *u, uint32_t at,
     slot = to ? 0 : plt_slot(a, target);
     if (slot && plt_kind(i))
         add_call(a, at, i, slot, plt_kind(i));
-    else if (calls_single(a, i, to, target))
-        add_call(a, at, i, 0, ANALYSIS_CALL_SINGLE);
     else if (!may_move(to))
         add_reference(a, u, at, i, i->immediate_at, ANALYSIS_BRANCH_ORIGINAL);
     else if (may_move(u))

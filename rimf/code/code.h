@@ -121,8 +121,6 @@ size_t code_trampoline(const struct mvld_image *, const struct code_splice *, ui
 int rimf_code_splice(const struct mvld_context *, uintptr_t address, mvld_splice_code *, void *cookie);
 /* The pass has run: its splices are wanted.  0, or negative errno with a sentence. */
 int rimf_splices_check(struct mvld_image *, const struct mvld_context *);
-/* Records the places of those that are not made, again (rimf_is_to_be_spliced). */
-void code_splices_note(struct mvld_image *);
 /* Drops this pass's splices that are not made. */
 void rimf_splices_forget(struct mvld_image *, const struct mvld_context *);
 /* The splice at this address, if it is made; or NULL. */

@@ -119,10 +119,6 @@ static int check_listed(const struct closing *c)
     for (size_t i = 0; i < s->n_references && !error; i++)
         if (s->references[i].kind == ANALYSIS_TO_CODE)
             error = check_displacement(c, s->references[i].address, s->references[i].rest);
-    for (size_t i = 0; i < s->n_calls && !error; i++)
-        if (analysis_call_kind(&s->calls[i]) == ANALYSIS_CALL_SINGLE && /* that function may be inlined there by now */
-            *(const uint8_t *)(c->object->view.bias + s->calls[i].address) == 0xe8)
-            error = check_displacement(c, s->calls[i].address + 1, 0);
     return error;
 }
 

@@ -51,14 +51,6 @@ static void drop_codes(struct mvld_image *image, struct code_splice *splice, con
     }
 }
 
-void code_splices_note(struct mvld_image *image)
-{
-    rimf_address_set_clear(&image->spliced, &image->heap);
-    for (const struct code_splice *splice = image->splices; splice; splice = splice->next)
-        if (!splice->is_made) /* without memory a change of the instruction is found when the splice is made */
-            (void)rimf_address_set_add(&image->spliced, &image->heap, splice->place);
-}
-
 /* Removes those without code. */
 static void prune(struct mvld_image *image)
 {
@@ -72,7 +64,6 @@ static void prune(struct mvld_image *image)
         *at = splice->next;
         rimf_heap_release(&image->heap, splice);
     }
-    code_splices_note(image);
 }
 
 /* Objects with wanted splices stay where they are. */
@@ -205,10 +196,6 @@ static struct code_splice *make_splice(const struct mvld_context *ctx, struct ri
         why = why ? why : out_of_reach(image, splice);
     }
     other = why ? NULL : find_splice(image, splice->place, splice->length);
-    if (!why && !other && rimf_address_set_add(&image->spliced, &image->heap, splice->place) == -ENOMEM) {
-        *error = ENOMEM;
-        why = "out of memory";
-    }
     if (why || other) {
         *error = other ? refuse_beside(ctx, other, address) : code_refuse(ctx, object, address, *error, why);
         rimf_heap_release(&image->heap, splice);

@@ -18,11 +18,11 @@ size_t emit_calls_places(struct emit_calls *c)
     for (size_t i = 0; i < c->n_calls; i++) {
         uint32_t slot = analysis_slot(&c->calls[i]);
 
-        low = slot && slot < low ? slot : low;
+        low = slot < low ? slot : low;
         high = slot > high ? slot : high;
     }
     c->first = low;
-    return high ? (high - low) / 8 + 2 : 1;
+    return high ? (high - low) / 8 + 1 : 0;
 }
 
 /* Whether it is out of reach from everywhere in the object, which needs no look at the code. */
@@ -33,27 +33,12 @@ static int is_far(const struct mvld_object *object, uintptr_t target)
     return (low > INT32_MAX && high > INT32_MAX) || (low < INT32_MIN && high < INT32_MIN);
 }
 
-static uint32_t singles_by(const struct emit_calls *c)
-{
-    uint32_t by = 0, bit = 1;
-
-    for (struct rimf_edit *edit = c->edits; edit; edit = rimf_edit_behind(c->image, edit), bit <<= 1)
-        by |= edit->flags & MVLD_CALLS_SINGLES ? bit : 0;
-    return by;
-}
-
 /* Memory for reasons, which is not touched if there are none. */
 static void ask_of(struct emit_calls *c, size_t i, int in_moved)
 {
     struct way *way = &c->ways[i];
-    struct rimf_wanted wanted;
+    struct rimf_wanted wanted = rimf_edit_wanted(c->image, c->object, way_slot(c, i));
 
-    if (!i) {
-        way->target = (uintptr_t)rimf_edit_singles(c->image, c->object);
-        c->by[0] = singles_by(c);
-        return;
-    }
-    wanted = rimf_edit_wanted(c->image, c->object, way_slot(c, i));
     way->target = in_moved ? wanted.moved : wanted.target;
     if (wanted.why)
         c->whys[i] = wanted.why;
@@ -113,28 +98,11 @@ static int is_through(struct emit_calls *c, const struct site *site, struct way 
     return 1;
 }
 
-/* A call of a function of a single instruction: replaced by it. */
-static const char *emit_single(struct emit_calls *c, struct site *site, uintptr_t at, intptr_t away, size_t room)
-{
-    if (!site_read(site, MVLD_REFERENCE_CALL_SINGLE, at, room)) {
-        int stands = room >= SINGLE_CALL && single_stands((const uint8_t *)at);
-
-        *site = (struct site){.address = at, .length = stands ? SINGLE_CALL : 0, .old = site->old, .made = site->old};
-        return stands ? NULL : edit_other;
-    }
-    site->target -= (uintptr_t)away;
-    if (rimf_is_to_be_spliced(c->image, at) || !site_inline(site, code_room(c->object, site->target)))
-        return edit_other;
-    return NULL;
-}
-
 const char *emit_call(struct emit_calls *c, const struct analysis_call *call, uintptr_t at, intptr_t away, size_t room,
                       uintptr_t target, struct site *site)
 {
     enum mvld_reference_kind kind = (enum mvld_reference_kind)analysis_call_kind(call);
 
-    if (kind == MVLD_REFERENCE_CALL_SINGLE)
-        return emit_single(c, site, at, away, room);
     if (!site_read_any(site, kind, at, room)) {
         site->length = 0;
         return edit_other;
@@ -160,16 +128,14 @@ static void count_way(const struct emit_calls *c, size_t i, struct rimf_edit *ed
 {
     const struct way *way = &c->ways[i];
     const struct missed missed = c->any_missed ? c->missed[i] : (struct missed){0, 0};
-    int wants = i && !rimf_edit_behind(c->image, c->edits) ? way->target || way->all_far : (c->by[i] & bit) != 0;
+    int wants = !rimf_edit_behind(c->image, c->edits) ? way->target || way->all_far : (c->by[i] & bit) != 0;
     size_t left = !wants ? way->calls : way->target ? missed.other : way->all_far ? 0 : way->calls;
     size_t far = !wants ? 0 : way->all_far ? way->calls : missed.far;
 
-    if (!i && !(edit->flags & MVLD_CALLS_SINGLES))
-        return;
     edit->now.sites += way->calls;
     edit->now.made += way->calls - left - far;
     rimf_edit_left(edit, edit_far, far);
-    rimf_edit_left(edit, (wants && way->target) || !i ? edit_other : c->whys[i], left);
+    rimf_edit_left(edit, wants && way->target ? edit_other : c->whys[i], left);
 }
 
 void emit_count(struct emit_calls *c, size_t pages)

@@ -40,8 +40,8 @@ struct emit_calls {
     struct rimf_edit *edits; /* the first valid one */
     const struct analysis_call *calls; /* of its analysis */
     size_t n_calls;
-    struct way *ways;      /* the first is for functions of a single instruction */
-    uint32_t first;        /* slot, as linked, of the second */
+    struct way *ways;
+    uint32_t first;        /* slot, as linked, of the first */
     size_t n_ways;
     struct missed *missed; /* as many; memory that is not touched while `any_missed` is 0 */
     const char **whys;     /* likewise: why they stay, or NULL */
@@ -55,14 +55,12 @@ struct emit_calls {
 
 static inline struct way *way_of(const struct emit_calls *c, const struct analysis_call *call)
 {
-    uint32_t slot = analysis_slot(call);
-
-    return &c->ways[slot ? (slot - c->first) / 8 + 1 : 0];
+    return &c->ways[(analysis_slot(call) - c->first) / 8];
 }
 
 static inline uintptr_t way_slot(const struct emit_calls *c, size_t way)
 {
-    return way ? c->object->view.bias + c->first + 8 * (way - 1) : 0;
+    return c->object->view.bias + c->first + 8 * way;
 }
 
 /* The number of readable bytes of the object's code from there. */
@@ -81,9 +79,8 @@ int emit_calls_open(struct emit_calls *, int in_moved, const char **why);
 void emit_calls_close(struct emit_calls *);
 
 /* Makes the new form of the call at `at`, of which `room` bytes are readable, and whose displacement counts
- * from `away` bytes before: a call of `target`, if it is one through a slot.  NULL, or why it stays.  In
- * `site`, in both cases: what was read, with its present `target`, 0 for an instruction that replaces a call;
- * or with `length` 0: no such call. */
+ * from `away` bytes before: a call of `target`.  NULL, or why it stays.  In `site`, in both cases: what was read,
+ * with its present `target`; or with `length` 0: no such call. */
 const char *emit_call(struct emit_calls *, const struct analysis_call *, uintptr_t at, intptr_t away, size_t room,
                       uintptr_t target, struct site *);
 /* Counts one call that stays for this reason. */

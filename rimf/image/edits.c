@@ -59,7 +59,7 @@ static int add(struct rimf_object *object, const struct rimf_edit *made)
 }
 
 int rimf_calls_retarget(const struct mvld_context *ctx, const struct mvld_object *public,
-                        mvld_calls_rule *rule, uint32_t flags)
+                        mvld_calls_rule *rule)
 {
     struct rimf_object *object = (struct rimf_object *)rimf_object_of(public);
     struct mvld_image *image = rimf_context_image(ctx);
@@ -68,15 +68,14 @@ int rimf_calls_retarget(const struct mvld_context *ctx, const struct mvld_object
 
     if (error)
         return error;
-    if (!rimf_is_mapped(public) || !rule || flags & ~MVLD_CALLS_SINGLES)
+    if (!rimf_is_mapped(public) || !rule)
         return rimf_fail(image, EINVAL, "%s: a rule for calls is wrong", ctx->pass);
     if (watcher) {
         rimf_log(image->log, MVLD_LOG_PASSES, "%s: %s: no call is changed: %s", ctx->pass,
                  public->name, watcher);
         return 0;
     }
-    return add(object, &(struct rimf_edit){.ctx = ctx, .rule = rule, .flags = flags,
-                                           .report = report_of(image, ctx)});
+    return add(object, &(struct rimf_edit){.ctx = ctx, .rule = rule, .report = report_of(image, ctx)});
 }
 
 /* ---- where a call ends ----------------------------------------------------------------- */
@@ -243,15 +242,6 @@ int rimf_edit_waits(const struct mvld_image *image, const struct rimf_object *ob
     while (edit && !edit->report)
         edit = rimf_edit_behind(image, edit);
     return edit != NULL;
-}
-
-int rimf_edit_singles(struct mvld_image *image, const struct rimf_object *object)
-{
-    const struct rimf_edit *edit = rimf_edits_of(image, object);
-
-    while (edit && !(edit->flags & MVLD_CALLS_SINGLES))
-        edit = rimf_edit_behind(image, edit);
-    return edit && !rimf_depends(image, &object->public, 0);
 }
 
 /* ---- counting ---------------------------------------------------------------------------- */

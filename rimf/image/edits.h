@@ -36,7 +36,6 @@ struct rimf_edit {
     struct rimf_edit *next; /* of a later pass */
     const struct mvld_context *ctx;
     mvld_calls_rule *rule;
-    uint32_t flags;                  /* MVLD_CALLS_* */
     struct rimf_edit_report *report; /* NULL: emitted */
     struct edit_counts now;
 };
@@ -81,8 +80,6 @@ struct rimf_wanted rimf_edit_wanted(struct mvld_image *, const struct rimf_objec
 /* Returns 1 if a call of code that runs there, as mapped, is a call through the slot: the host loader sends
  * it there, or emitted edits did. */
 int rimf_edit_led(struct mvld_image *, const struct rimf_object *, uintptr_t slot, uintptr_t names);
-/* Returns 1 if functions of a single instruction are to be inlined. */
-int rimf_edit_singles(struct mvld_image *, const struct rimf_object *);
 /* The wanted and found targets of calls through the slot; zeros: not certain. */
 struct mvld_binding rimf_call_wanted(struct mvld_image *, const struct rimf_object *, uintptr_t slot);
 /* The host loader's target of a call through the slot, or 0: not certain. */

@@ -204,7 +204,6 @@ struct mvld_image {
     uint32_t runner; /* its thread; 0: the only one */
     size_t n_spliced; /* places before which it wants code */
     struct code_splice *splices; /* code/splice.c */
-    struct rimf_address_set spliced; /* their places, until they are made */
     struct section_wanted { /* image/sections.c: a protection */
         struct section_wanted *next;
         const struct mvld_context *ctx;
@@ -275,12 +274,6 @@ static inline void rimf_object_note_bound(const struct mvld_object *public)
 static inline int rimf_is_removed(const struct mvld_image *image, uintptr_t entry)
 {
     return image->removals.n && rimf_address_set_find(&image->removals.entries, entry) != NULL;
-}
-
-/* A pass wants code before the instruction at this address, which runs in the trampoline then. */
-static inline int rimf_is_to_be_spliced(const struct mvld_image *image, uintptr_t address)
-{
-    return image->spliced.n && rimf_address_set_find(&image->spliced, address) != NULL;
 }
 
 /* A pass may give NULL, or a struct of zeros.  Every object has a name. */

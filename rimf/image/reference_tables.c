@@ -41,7 +41,6 @@ static int report(const struct walk *w, enum mvld_reference_kind kind, uintptr_t
 
 /* ---- code ------------------------------------------------------------------------------------ */
 
-/* A function of a single instruction may stand where it was called by now: then the call leads nowhere. */
 static int walk_slot_calls(const struct walk *w, const struct analysis *s)
 {
     uintptr_t bias = w->object->view.bias;
@@ -50,22 +49,15 @@ static int walk_slot_calls(const struct walk *w, const struct analysis *s)
 
     for (size_t i = 0; i < s->n_calls && !result; i++) {
         enum mvld_reference_kind kind = (enum mvld_reference_kind)analysis_call_kind(&s->calls[i]);
-
-        struct mvld_reference reference = {.site = bias + s->calls[i].address, .kind = kind};
+        struct mvld_reference reference = {.site = bias + s->calls[i].address, .kind = kind,
+                                           .slot = bias + analysis_slot(&s->calls[i])};
 
         if (!(w->kinds & MVLD_REFERENCES(kind)))
             continue;
-        if (kind != MVLD_REFERENCE_CALL_SINGLE) {
-            reference.slot = bias + analysis_slot(&s->calls[i]);
-            if (slot.slot != reference.slot)
-                slot = rimf_call_wanted(w->image, w->object, reference.slot);
-            reference.found = slot.found;
-            reference.target = slot.target;
-        } else if (elf_holds(&w->object->view, reference.site, 5, PROT_READ) &&
-                   *(const uint8_t *)reference.site == 0xe8) {
-            reference.found = reference.site + 5 + (uintptr_t)distance_at((const void *)(reference.site + 1));
-            reference.target = reference.found;
-        }
+        if (slot.slot != reference.slot)
+            slot = rimf_call_wanted(w->image, w->object, reference.slot);
+        reference.found = slot.found;
+        reference.target = slot.target;
         result = w->visit(w->cookie, &reference);
     }
     return result;
@@ -177,7 +169,7 @@ int rimf_word_is_pointer(struct mvld_image *image, struct rimf_object *object, u
 
 static const char moved[] = "its code was moved before";
 
-#define THROUGH_SLOTS 0x7eu
+#define THROUGH_SLOTS 0x3eu
 #define OF_ANALYSIS (MVLD_REFERENCES(MVLD_REFERENCE_CALL) | MVLD_REFERENCES(MVLD_REFERENCE_JUMP) | \
                      MVLD_REFERENCES(MVLD_REFERENCE_LEA))
 
@@ -215,6 +207,5 @@ _Static_assert((int)MVLD_REFERENCE_CALL_PLT == ANALYSIS_CALL_PLT &&
                    (int)MVLD_REFERENCE_JUMP_PLT == ANALYSIS_JMP_PLT &&
                    (int)MVLD_REFERENCE_JCC_PLT == ANALYSIS_JCC_PLT &&
                    (int)MVLD_REFERENCE_CALL_SLOT == ANALYSIS_CALL_SLOT &&
-                   (int)MVLD_REFERENCE_JUMP_SLOT == ANALYSIS_JMP_SLOT &&
-                   (int)MVLD_REFERENCE_CALL_SINGLE == ANALYSIS_CALL_SINGLE,
+                   (int)MVLD_REFERENCE_JUMP_SLOT == ANALYSIS_JMP_SLOT,
                "one numbering");

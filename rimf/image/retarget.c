@@ -27,7 +27,7 @@
 
 static const char *const names[] = {
     "reference", "call through the PLT", "jump through the PLT", "jump through the PLT",
-    "call through a slot", "jump through a slot", "call", "call", "jump", "lea", "slot", "word"};
+    "call through a slot", "jump through a slot", "call", "jump", "lea", "slot", "word"};
 
 struct asked {
     struct mvld_image *image;
@@ -218,8 +218,7 @@ static int find_reference(const struct asked *a, struct rimf_retarget *out)
     case MVLD_REFERENCE_JUMP_PLT:
     case MVLD_REFERENCE_JCC_PLT:
     case MVLD_REFERENCE_CALL_SLOT:
-    case MVLD_REFERENCE_JUMP_SLOT:
-    case MVLD_REFERENCE_CALL_SINGLE: return refuse(a, ENOTSUP, "calls_retarget leads it elsewhere, by its slot");
+    case MVLD_REFERENCE_JUMP_SLOT: return refuse(a, ENOTSUP, "calls_retarget leads it elsewhere, by its slot");
     }
     return refuse(a, EINVAL, "of no kind");
 }

@@ -118,8 +118,7 @@ int rimf_symbol_hide(struct mvld_image *, const struct mvld_symbol *);
 
 /* ---- image/edits.c ------------------------------------------------------------ */
 
-int rimf_calls_retarget(const struct mvld_context *, const struct mvld_object *, mvld_calls_rule *,
-                        uint32_t flags);
+int rimf_calls_retarget(const struct mvld_context *, const struct mvld_object *, mvld_calls_rule *);
 
 /* ---- image/watch.c ------------------------------------------------------------ */
 

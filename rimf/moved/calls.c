@@ -21,13 +21,13 @@ static uintptr_t lead(const struct emit_calls *e, uintptr_t target)
     return rimf_moved_or(e->image, target);
 }
 
-/* A call through a slot reads it at its address; an instruction that replaces a call has no target. */
+/* A call through a slot reads it at its address. */
 static int lead_on(struct moving *c, uint8_t *at, const struct site *site)
 {
     uintptr_t next = (uintptr_t)at + site->length;
 
-    return !site->target ? 0 : moving_target(c, at + site->length - 4, next, site->to_slot ? site->target
-                                                                  : rimf_moved_or(c->image, site->target));
+    return moving_target(c, at + site->length - 4, next, site->to_slot ? site->target
+                                                                       : rimf_moved_or(c->image, site->target));
 }
 
 /* `moves`: the unit that contains the call does, if its fragment does. */

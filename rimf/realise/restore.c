@@ -52,7 +52,7 @@ static void find_entries(struct emit_calls *c)
             continue;
         for (uintptr_t at = (s->start + 7) & ~(uintptr_t)7; at + 6 <= s->end; at += 8) {
             uintptr_t slot = may_begin_entry(*(const uint8_t *)at) ? rimf_plt_slot(object, at) : 0;
-            uintptr_t place = (slot - object->bias - c->first) / 8 + 1;
+            uintptr_t place = (slot - object->bias - c->first) / 8;
 
             if (slot >= object->bias + c->first && place < c->n_ways && !c->ways[place].entry)
                 c->ways[place].entry = (uint32_t)(at - object->bias);
@@ -135,8 +135,6 @@ static void restore_calls(struct restoring *r)
         struct way *way = way_of(c, call);
         uintptr_t moved;
 
-        if (way == c->ways)
-            continue; /* not through a slot */
         if (!way->calls++)
             way->target = rimf_slot_end(c->image, c->object, c->object->view.bias + analysis_slot(call));
         if (!way->target)

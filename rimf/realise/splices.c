@@ -176,7 +176,6 @@ static void note_made(struct mvld_image *image)
         splice->is_other = 0;
         memcpy(splice->now, splice->then, sizeof splice->now);
     }
-    code_splices_note(image);
     while ((first = next_of(image, image->splices))) {
         const struct mvld_context *ctx = owner_of(image, first);
 

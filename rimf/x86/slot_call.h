@@ -7,8 +7,6 @@
  *     0f 8x rel32      jcc  entry           0f 8x rel32      jcc  target
  *     ff 15 rel32      call *slot(%rip)     67 e8 rel32      addr32 call target
  *     ff 25 rel32      jmp  *slot(%rip)     e9 rel32 90      jmp  target; (nop)
- *     e8 rel32         call f               what f does, when that is a single instruction
- *                                           (single.h)
  *
  * Each is one instruction before and after, so a thread is before or behind it while it is changed.
  * 67 has no effect on a call; linkers write the same.  The nop is never reached.  Prefixes in front
@@ -22,7 +20,6 @@
 
 #include "rimf/base/base.h"
 #include "mvld/pass.h"
-#include "rimf/x86/single.h"
 
 #define SITE_MAX 6u
 
@@ -30,7 +27,7 @@ struct site {
     uintptr_t address;
     uint8_t length;
     uint64_t old, made; /* the bytes, the first in the lowest byte; then zeros */
-    uintptr_t target;    /* a PLT entry, a slot, or f */
+    uintptr_t target;    /* a PLT entry, or a slot */
     int to_slot;     /* the latter */
 };
 
@@ -38,7 +35,6 @@ static inline int site_is(uint64_t code, enum mvld_reference_kind kind)
 {
     switch (kind) {
     case MVLD_REFERENCE_CALL_PLT:
-    case MVLD_REFERENCE_CALL_SINGLE:
         return (code & 0xff) == 0xe8;
     case MVLD_REFERENCE_JUMP_PLT:
         return (code & 0xff) == 0xe9;
@@ -63,10 +59,7 @@ static inline int site_read(struct site *site, enum mvld_reference_kind kind, ui
     uint32_t head, distance;
 
     site->address = address;
-    site->length = kind == MVLD_REFERENCE_CALL_PLT || kind == MVLD_REFERENCE_JUMP_PLT ||
-                           kind == MVLD_REFERENCE_CALL_SINGLE
-                       ? 5
-                       : 6;
+    site->length = kind == MVLD_REFERENCE_CALL_PLT || kind == MVLD_REFERENCE_JUMP_PLT ? 5 : 6;
     site->to_slot = kind == MVLD_REFERENCE_CALL_SLOT || kind == MVLD_REFERENCE_JUMP_SLOT;
     if (room < site->length)
         return 0;
@@ -110,18 +103,6 @@ static inline int site_make(struct site *site, uintptr_t target)
     distance = (intptr_t)(target - (site->address + at + 4));
     site->made = opcode | (uint64_t)(uint32_t)distance << 8 * at | behind << 40;
     return (int32_t)distance == distance;
-}
-
-/* Makes it the instruction of the called function, of which `room` bytes may be read.  0 if that
- * cannot be inlined. */
-static inline int site_inline(struct site *site, size_t room)
-{
-    uint8_t made[sizeof site->made] = {0};
-
-    if (!single_read((const uint8_t *)site->target, room, made))
-        return 0;
-    memcpy(&site->made, made, sizeof made);
-    return 1;
 }
 
 #endif

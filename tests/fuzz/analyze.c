@@ -23,13 +23,10 @@ static void check_calls(const struct analyser *a)
     for (size_t i = 0; i < a->calls.n; i++) {
         const uint8_t *at = object_at(&a->object, calls[i].address,
                                       analysis_call_length(&calls[i]));
-        static const uint8_t first[ANALYSIS_CALL_KINDS] = {0, 0xe8, 0xe9, 0x0f, 0xff, 0xff, 0xe8};
+        static const uint8_t first[ANALYSIS_CALL_KINDS] = {0, 0xe8, 0xe9, 0x0f, 0xff, 0xff};
 
         must(at && *at == first[analysis_call_kind(&calls[i])]);
-        if (analysis_call_kind(&calls[i]) == ANALYSIS_CALL_SINGLE)
-            must(!analysis_slot(&calls[i]));
-        else
-            must(object_is_slot(&a->object, analysis_slot(&calls[i])));
+        must(object_is_slot(&a->object, analysis_slot(&calls[i])));
     }
 }
 

@@ -11,7 +11,6 @@
 #include "tools/show/descriptors.h"
 
 #include "rimf/x86/displace.h"
-#include "rimf/x86/single.h"
 
 #include <string.h>
 
@@ -188,12 +187,11 @@ static int is_variation_point(struct elf_file *file, uint64_t address)
     return found;
 }
 
-const char *entry_check(struct elf_file *file, const struct elf_symbol *symbol, int is_under_mvld, unsigned *skip)
+const char *entry_check(struct elf_file *file, const struct elf_symbol *symbol, unsigned *skip)
 {
     int64_t offset = elf_offset(file, symbol->address);
     struct entry e = {.file = file, .start = symbol->address, .size = symbol->size};
     struct displaced over;
-    uint8_t made[SINGLE_CALL];
     const char *why;
 
     if (symbol->is_ifunc)
@@ -206,8 +204,6 @@ const char *entry_check(struct elf_file *file, const struct elf_symbol *symbol, 
     *skip = over.skip;
     e.first = e.start + over.skip;
     e.end = e.first + PATCH_JUMP;
-    if (is_under_mvld && single_read(e.code, e.size, made))
-        return "it is a single instruction, which mvld may have put in the place of its calls";
     if (has_branch(&e) || has_short_branch(&e) || has_table(&e) || has_word(&e) || has_fixed(&e))
         return "something leads to its first bytes, behind its entry";
     return is_variation_point(file, e.start) ? "it is a variation point: who calls it may call its variants" : NULL;

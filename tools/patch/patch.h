@@ -48,8 +48,8 @@ struct patched { /* one that was found */
 };
 
 /* ---- entry.c: why a jump cannot take the place of a function's first bytes, or NULL.  *skip: bytes of an
- * endbr64 that stay.  `is_under_mvld`: calls of short functions may be no calls any more. */
-const char *entry_check(struct elf_file *, const struct elf_symbol *, int is_under_mvld, unsigned *skip);
+ * endbr64 that stay. */
+const char *entry_check(struct elf_file *, const struct elf_symbol *, unsigned *skip);
 
 /* ---- moved.c: our loader in the process. */
 struct moved {

@@ -80,7 +80,7 @@ static const struct elf_symbol *find_symbol(struct attach *a, const struct elf_f
     return found;
 }
 
-static int look_up(struct attach *a, struct work *w, const struct moved *m, const char *build_id)
+static int look_up(struct attach *a, struct work *w, const char *build_id)
 {
     const struct attach_object *object = attach_named(a, w->what->library);
     const struct elf_symbol *symbol;
@@ -95,7 +95,7 @@ static int look_up(struct attach *a, struct work *w, const struct moved *m, cons
     else if (build_id && elf_notes(&file, "GNU", NT_GNU_BUILD_ID, compare_id, (const void *[]){&file, build_id}) != 1)
         refuse(a, w->what, "the library has another build-id");
     else if ((symbol = find_symbol(a, &file, w->what))) {
-        why = entry_check(&file, symbol, m->is_under_mvld, &w->skip);
+        why = entry_check(&file, symbol, &w->skip);
         w->at = object->bias + symbol->address + (why ? 0 : w->skip);
         err = why ? refuse(a, w->what, why) : elf_read(&file, w->at - object->bias, w->in_file, PATCH_JUMP);
     }
@@ -128,14 +128,14 @@ static int check_twice(struct attach *a, const struct work *w, size_t n, const s
     return 0;
 }
 
-static int look_up_all(struct attach *a, struct work *w, size_t n, const struct moved *m, const char *build_id)
+static int look_up_all(struct attach *a, struct work *w, size_t n, const char *build_id)
 {
     struct patched *list;
     size_t n_list;
     int err = records_read(a, &list, &n_list);
 
     for (size_t i = 0; !err && i < n; i++)
-        err = look_up(a, &w[i], m, build_id) || check_file(a, w[i].what) || check_twice(a, w, i, list, n_list) ? -1 : 0;
+        err = look_up(a, &w[i], build_id) || check_file(a, w[i].what) || check_twice(a, w, i, list, n_list) ? -1 : 0;
     free(list);
     return err;
 }
@@ -279,7 +279,7 @@ int replace_functions(struct attach *a, const struct replacement *what, size_t n
 
     for (size_t i = 0; i < n; i++)
         w[i].what = &what[i];
-    err = moved_find_loader(a, &m) || look_up_all(a, w, n, &m, build_id) || attach_begin(a, REST_MS) ? -1 : 0;
+    err = moved_find_loader(a, &m) || look_up_all(a, w, n, build_id) || attach_begin(a, REST_MS) ? -1 : 0;
     for (size_t i = 0; !err && i < n; i++)
         err = prepare(a, &w[i], &m);
     err = err || check_circles(a, w, n) ? -1 : 0;

@@ -34,9 +34,6 @@ enum mvld_reference_kind {
     MVLD_REFERENCE_JCC_PLT,      /* 0f 8x rel32  jcc  entry */
     MVLD_REFERENCE_CALL_SLOT,    /* ff 15 rel32  call *slot(%rip) */
     MVLD_REFERENCE_JUMP_SLOT,    /* ff 25 rel32  jmp  *slot(%rip) */
-    MVLD_REFERENCE_CALL_SINGLE,  /* e8 rel32     call of a function of the same object that is one instruction
-                                  * and a return; `slot` is 0, and `target` where that instruction has replaced the
-                                  * call */
     /* Inside the object, from movable code; `site` as above. */
     MVLD_REFERENCE_CALL, /* e8 rel32             call of other code */
     MVLD_REFERENCE_JUMP, /* e9, 0f 8x rel32      jump to other code, possibly of the same function */
@@ -79,8 +76,5 @@ struct mvld_binding {
  * depends only on its arguments, the settings, and the api's answers about `object` and `bound`. */
 typedef const char *mvld_calls_rule(const struct mvld_context *, const struct mvld_object *object,
                                     const struct mvld_binding *bound, uintptr_t *target);
-
-#define MVLD_CALLS_SINGLES 1u /* also: a call of a function of the object that is one instruction and a return
-                               * is replaced by the instruction */
 
 #endif

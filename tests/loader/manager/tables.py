@@ -77,7 +77,7 @@ def retargets(world):
         is_plain_but(world.run(kinds="word", **{"from": "first"}, to="other"), word=300, relro=300)
 
 
-CALL, JUMP, LEA, SLOT, WORD = range(7, 12)
+CALL, JUMP, LEA, SLOT, WORD = range(6, 11)
 
 
 def listed(world):

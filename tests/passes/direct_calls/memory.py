@@ -88,16 +88,8 @@ def entry_slot(obj, address):
     return address + found.end() + struct.unpack("<i", found.group(1))[0]
 
 
-def single(obj, address, before, after):
-    """The target of the call that was replaced by the function's own instruction, or None."""
-    led = address + 5 + struct.unpack("<i", before[1:])[0] if before[0] == 0xe8 else 0
-    code = obj.read(led, 16).removeprefix(b"\xf3\x0f\x1e\xfa") if led else b""
-    return led if code.startswith(after.lstrip(b"\x2e") + b"\xc3") else None
-
-
 def decode(obj, address, before, after):
-    """(slot, new target) of a changed instruction, or None.  The slot is None where a function's
-    instruction stands instead of the call."""
+    """(slot, new target) of a changed instruction, or None."""
     for old, new, at, length in FORMS:
         b, a, start = before[-length:], after[-length:], address + len(before) - length
         if len(b) < length or not b.startswith(old) or not a.startswith(new) or \
@@ -110,8 +102,7 @@ def decode(obj, address, before, after):
         slot = led if old[0] == 0xff else entry_slot(obj, led)
         if slot:
             return slot, target
-    led = single(obj, address, before, after) if len(before) == 5 else None
-    return (None, led) if led else None
+    return None
 
 
 def changes(obj):

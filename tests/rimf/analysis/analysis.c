@@ -214,9 +214,8 @@ static void refuses_entries(void)
     REFUSED(made.units[2].reason = ANALYSIS_REASONS, "a unit is of a kind that does not exist");
     REFUSED(made.calls[1].address = 0x1004, calls);
     REFUSED(made.calls[0].slot_and_kind = 0x5000, "a call is of a kind that does not exist");
-    REFUSED(made.calls[0].slot_and_kind = 0x5007, "a call is of a kind that does not exist");
-    REFUSED(made.calls[0].slot_and_kind = 0x5000 | ANALYSIS_CALL_SINGLE,
-            "a call is of a kind that does not exist");
+    REFUSED(made.calls[0].slot_and_kind = 0x5006, "a call is of a kind that does not exist");
+    REFUSED(made.calls[0].slot_and_kind = ANALYSIS_CALL_PLT, "a call is of a kind that does not exist");
     REFUSED(made.calls[2].address = 0x1100, "a call lies outside the decoded units");
     REFUSED(made.calls[2].address = 0x112c, "a call lies outside the decoded units");
     REFUSED(made.calls[3].address = 0x1ffb, "a call lies outside the decoded units");

@@ -195,20 +195,6 @@ static void mark_decoded(struct truth *t, const struct unit *u)
     }
 }
 
-/* The assembler itself resolves calls inside a section. */
-static void compare_single(struct truth *t, const struct analysis_call *call, struct place *p)
-{
-    const uint8_t *code = object_at(&t->a.object, call->address, 5);
-    const struct unit *to = code ? unit_at(&t->a, call->address + 5 + (uint64_t)distance_at(code + 1))
-                                 : NULL;
-
-    if (p)
-        p->used = 1;
-    if (!code || code[0] != 0xe8 || analysis_slot(call) || !to || !unit_is_decoded(to) ||
-        call->address + 5 + (uint64_t)distance_at(code + 1) != to->start)
-        complain(&t->other, "a call of no function of one instruction", call->address, p);
-}
-
 static void compare_calls(struct truth *t)
 {
     const struct analysis_call *calls = t->a.calls.at;
@@ -218,10 +204,6 @@ static void compare_calls(struct truth *t)
         struct place *p = place_at(t, at);
 
         t->calls++;
-        if (analysis_call_kind(&calls[i]) == ANALYSIS_CALL_SINGLE) {
-            compare_single(t, &calls[i], p);
-            continue;
-        }
         if (!p || is_tls(p->type)) {
             if (!near_tls(t, at))
                 complain(&t->invented, "a call that is none", at, p);

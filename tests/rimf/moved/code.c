@@ -199,33 +199,6 @@ static void check_operand(struct process *p, const struct site *s)
               (unsigned long)canonical_of(p, original));
 }
 
-int stands_for_call(const struct seen_object *o, uint32_t linked, const uint8_t *was, const uint8_t *is)
-{
-    uint64_t target = linked + 5 + (uint64_t)distance_at(was + 1);
-    const uint8_t *function = object_at(&o->analysis.object, target, 3);
-    unsigned fill = 0;
-
-    if (function && memcmp(function, endbr64, 3) == 0)
-        function += sizeof endbr64;
-    while (fill < 5 && is[fill] == 0x2e)
-        fill++;
-    return function && was[0] == 0xe8 && fill < 5 && memcmp(function, is + fill, 5 - fill) == 0 &&
-           function[5 - fill] == 0xc3;
-}
-
-/* A call of a function of a single instruction, or what stands for it. */
-static void check_single(struct process *p, const struct site *s)
-{
-    if (s->was[0] != 0xe8 || s->z.length != 5)
-        wrong(p, s->o, s->linked, "it is listed as a call that it is not");
-    else if (s->is[0] == 0xe8)
-        check_branch(p, s);
-    else if (stands_for_call(s->o, s->linked, s->was, s->is))
-        p->n_direct++;
-    else
-        wrong(p, s->o, s->linked, "a call became something else than what it calls");
-}
-
 static void check_instruction(struct process *p, const struct site *s)
 {
     const struct analysis_call *call = call_in(s->o, s->linked, s->linked + s->z.length);
@@ -233,9 +206,7 @@ static void check_instruction(struct process *p, const struct site *s)
               s->z.raw.modrm.rm == 5;
 
     p->n_instructions++;
-    if (call && analysis_call_kind(call) == ANALYSIS_CALL_SINGLE)
-        check_single(p, s);
-    else if (call)
+    if (call)
         check_call(p, s, call);
     else if (s->z.raw.imm[0].is_relative)
         check_branch(p, s);

@@ -87,7 +87,6 @@ uintptr_t call_leads(const struct seen_object *, const struct analysis_call *, c
                      const uint8_t *is, uintptr_t at, int *direct);
 /* Of a call of a function of the object: is it the function's one instruction, as it is in the file,
  * in front of it nothing but prefixes without a meaning? */
-int stands_for_call(const struct seen_object *, uint32_t linked, const uint8_t *was, const uint8_t *is);
 
 void check_code(struct process *, struct seen_object *);
 void check_original(struct process *, struct seen_object *);

@@ -42,12 +42,6 @@ static void want_calls(struct process *p, const struct seen_object *o, const str
             memcpy(want + at, is + at, length);
             continue;
         }
-        if (analysis_call_kind(&calls[i]) == ANALYSIS_CALL_SINGLE) {
-            if (!stands_for_call(o, calls[i].address, want + at, is + at))
-                wrong(p, o, calls[i].address, "an original call became something else");
-            memcpy(want + at, is + at, length);
-            continue;
-        }
         target = call_leads(o, &calls[i], want + at, is + at, o->bias + calls[i].address, &direct);
         if (!target ||
             (direct && !slot_leads(p, o, analysis_slot(&calls[i]), original_of(p, target))))

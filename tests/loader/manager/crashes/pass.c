@@ -64,7 +64,7 @@ static const char *rule(const struct mvld_context *ctx, const struct mvld_object
 static int run(const struct mvld_context *ctx, const struct mvld_object *const *objects, size_t n)
 {
     for (size_t i = 0; i < n && ctx->settings[0].number == RULE; i++)
-        ctx->api->calls_retarget(ctx, objects[i], rule, 0);
+        ctx->api->calls_retarget(ctx, objects[i], rule);
     return crash(ctx, ctx->later ? LATER : RUN);
 }
 

@@ -119,7 +119,7 @@ static int run(const struct mvld_context *ctx, const struct mvld_object *const *
 
     for (size_t i = 0; i < n && !error; i++)
         if (!objects[i]->why)
-            error = ctx->api->calls_retarget(ctx, objects[i], rule, 0);
+            error = ctx->api->calls_retarget(ctx, objects[i], rule);
     return error;
 }
 

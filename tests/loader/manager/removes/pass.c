@@ -108,7 +108,7 @@ static int run(const struct mvld_context *ctx, const struct mvld_object *const *
         if (!objects[i]->why)
             ctx->api->function_each(ctx->image, objects[i], remove_one, (void *)ctx, &why);
     for (size_t i = 0; i < n && led_to; i++)
-        if (objects[i]->flags & MVLD_OBJECT_MAIN && ctx->api->calls_retarget(ctx, objects[i], lead, 0))
+        if (objects[i]->flags & MVLD_OBJECT_MAIN && ctx->api->calls_retarget(ctx, objects[i], lead))
             return -1;
     return ctx->settings[FAIL].number ? ctx->api->fail(ctx->image, 1, "it fails") : 0;
 }

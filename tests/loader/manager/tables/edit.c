@@ -240,7 +240,7 @@ static int relocate(const struct mvld_context *ctx, const struct mvld_object *co
         return 0;
     if (ctx->api->code_add(ctx, 1, NULL, 0, 0) || ctx->api->domain_add(ctx->image, "x") != -1 ||
         ctx->api->domain_move(ctx->image, objects[0], 0) != -1 || retarget(ctx, reference, objects[0]->start) != -1 ||
-        ctx->api->calls_retarget(ctx, objects[0], rule, 0) != -1)
+        ctx->api->calls_retarget(ctx, objects[0], rule) != -1)
         return 0;
     return ctx->api->fail(ctx->image, 1, "edit: all were refused");
 }

@@ -107,7 +107,7 @@ static int run_for(const struct mvld_context *ctx, const struct mvld_object *obj
                   ctx->api->domain_of(object));
     switch (ctx->settings[DOES].number) {
     case CALLS:
-    case CALLS_BACK: return ctx->api->calls_retarget(ctx, object, rule, 0);
+    case CALLS_BACK: return ctx->api->calls_retarget(ctx, object, rule);
     case REFERENCES:
     case REFERENCES_BACK: return references(ctx, object);
     case DOMAIN: return domain(ctx, object);
