@@ -12,7 +12,7 @@
 struct mvld_batch {
     struct mvld_image *image;
     struct mvk_change *changes;
-    uint32_t *order; /* of a batch in which something was refused: where each patch is now */
+    uint32_t *order; /* where each change is, once they are sorted */
     size_t n, room;
     struct mvld_patch shown;
 };
@@ -33,14 +33,13 @@ void mvk_patch_end(struct mvld_batch *batch)
     mvk_release(batch);
 }
 
-static int reserve(struct mvld_batch *batch, size_t n)
+/* Makes room for one more. */
+static int reserve(struct mvld_batch *batch)
 {
-    size_t room = batch->room ? batch->room : 64;
+    size_t room = batch->room ? 2 * batch->room : 64;
     struct mvk_change *more;
 
-    while (room < batch->n + n)
-        room *= 2;
-    if (room == batch->room)
+    if (batch->n < batch->room)
         return 0;
     more = mvk_alloc(room * sizeof *more);
     if (!more)
@@ -56,8 +55,9 @@ static int reserve(struct mvld_batch *batch, size_t n)
 /* If `length` is more than 8, the change is refused and its bytes do not matter. */
 static int add(struct mvld_batch *batch, uintptr_t address, uint64_t expect, uint64_t replace, size_t length)
 {
-    struct mvk_change change = {.address = address, .expect = expect, .replace = replace, .length = (uint8_t)length};
-    int err = reserve(batch, 1);
+    struct mvk_change change = {.address = address, .expect = expect, .replace = replace,
+                                .index = (uint32_t)batch->n, .length = (uint8_t)length};
+    int err = reserve(batch);
 
     if (!err)
         batch->changes[batch->n++] = change;
@@ -88,10 +88,8 @@ int mvk_patch_add_words(struct mvld_batch *batch, uintptr_t base, const struct m
     return err;
 }
 
-size_t mvk_verify(struct mvk_change *changes, size_t n)
+void mvk_verify(struct mvk_change *changes, size_t n)
 {
-    size_t good = 0;
-
     rimf_sort(changes, n, sizeof *changes);
     for (size_t i = 0; i < n; i++) {
         struct mvk_change *c = &changes[i];
@@ -100,44 +98,23 @@ size_t mvk_verify(struct mvk_change *changes, size_t n)
             c->result = -EDEADLK;
         else if (mv_bytes_at(c->address, c->length) != c->expect)
             c->result = -ESTALE;
-        good += !c->result;
     }
-    return good;
-}
-
-/* Records the present index of each change, by the order of addition, in which the engine asks. */
-static int remember_order(struct mvld_batch *batch)
-{
-    struct mvk_change *copy;
-
-    batch->order = mvk_alloc(batch->n * sizeof *batch->order + 1);
-    copy = mvk_alloc(batch->n * sizeof *copy + 1);
-    if (!batch->order || !copy) {
-        mvk_release(copy);
-        return -ENOMEM;
-    }
-    memcpy(copy, batch->changes, batch->n * sizeof *copy);
-    rimf_sort(copy, batch->n, sizeof *copy);
-    for (size_t i = 0; i < batch->n; i++) {
-        uintptr_t address = batch->changes[i].address;
-
-        batch->order[i] = (uint32_t)RIMF_BISECT(k, batch->n, copy[k].address < address);
-    }
-    mvk_release(copy);
-    return 0;
 }
 
 int mvk_patch_commit(struct mvld_batch *batch, struct mvld_patch_report *report)
 {
-    int err = remember_order(batch);
+    int err = -ENOMEM;
 
-    if (!err)
+    batch->order = mvk_alloc(batch->n * sizeof *batch->order + 1);
+    if (batch->order)
         err = mvk_change_text(batch->changes, batch->n);
     if (err)
         return mvk_api.fail(batch->image, -err, "%s", err == -ENOMEM ? "out of memory for the changes of code"
                                                                     : "the changes of code could not be made");
-    for (size_t i = 0; i < batch->n; i++)
+    for (size_t i = 0; i < batch->n; i++) {
+        batch->order[batch->changes[i].index] = (uint32_t)i;
         batch->changes[i].result ? report->refused++ : report->applied++;
+    }
     report->method = "one moment";
     return 0;
 }

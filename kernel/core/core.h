@@ -39,7 +39,8 @@ struct mvk_object {
 struct mvk_change {
     uintptr_t address; /* first: see rimf_sort */
     uint64_t expect, replace; /* the first byte is the lowest */
-    int result;               /* 0, or why it is left out: negative errno */
+    uint32_t index;           /* by the order of addition */
+    int16_t result;           /* 0, or why it is left out: negative errno */
     uint8_t length;
 };
 
@@ -51,6 +52,8 @@ void mvk_log(const char *line);
 /* Makes all changes that mvk_verify has not refused, by ascending address, at one moment: no processor runs
  * any code between the first and the last.  0; negative errno: none was made. */
 int mvk_change_text(struct mvk_change *, size_t n);
+/* Sets the results as mvk_change_text would, and changes nothing. */
+void mvk_check_text(struct mvk_change *, size_t n);
 
 /* ---- core.c */
 
@@ -78,9 +81,16 @@ int mvk_has(const struct mvk_object *object);
 int mvk_find(const char *name, void **variable);
 /* Lines about all switches and functions, then the refusals of the last commit of everything. */
 int mvk_dump(void (*line)(void *cookie, const char *text), void *cookie);
+/* Lines about each function: its variants with what they ask, its entry and its calls with what is in them and, where a
+ * change was refused, what is in its way.  `at` is the code that a line is about, or 0. */
+int mvk_list(void (*line)(void *cookie, uintptr_t at, const char *text), void *cookie);
 const char *mvk_error(void);
 /* Refusals of the last operation, one a line. */
 const char *mvk_report(void);
+
+/* ---- list.c: as mvk_list */
+
+int mvk_list_places(struct mv_engine *, void (*line)(void *cookie, uintptr_t at, const char *text), void *cookie);
 
 /* ---- image.c */
 
@@ -92,9 +102,8 @@ extern const struct mvld_api mvk_api;
 
 /* ---- batch.c */
 
-/* Sorts the changes, marks those that cannot be made, and returns the number of the others.  Only where
- * text may change. */
-size_t mvk_verify(struct mvk_change *, size_t n);
+/* Sorts the changes, and marks those that cannot be made.  Only where text may change. */
+void mvk_verify(struct mvk_change *, size_t n);
 /* The aligned word of 8 bytes that holds the change, and what it becomes. */
 static inline uintptr_t mvk_word_of(const struct mvk_change *change)
 {
