@@ -25,19 +25,20 @@ ROOM = Path(__file__).resolve().parent
 SOURCE = ROOM.parent
 TOOLS = ("sh cat ls mount insmod rmmod dmesg grep sed head tail sleep reboot tr wc").split()
 MODULES = ("kernel/torture.ko", "kernel/locking/locktorture.ko", "kernel/rcu/rcutorture.ko",
-           "multiverse/kernel/linux/multiverse_test.ko")
+           "multiverse/multiverse_test.ko")
 DAMAGED = 100
 # What a kernel says that something is wrong with.
 WARNING = (r".*(WARNING:|BUG:|Oops|Kernel panic|possible recursive|detected .*stalls|lockup|hung task|Call Trace:"
            r"(?!.*\n.*<TASK>.*\n.*dump_stack_lvl.*\n.*warn_alloc)).*")  # that one says that memory was refused
 # config: [processors, tests, repetitions, repetitions with --long, under which hypervisor]
 BOOTS = {
-    "multiverse": [(1, "locks,selftest,control,damage,chance,modules", 20, 1000), (2, "locks,selftest,control", 1, 1),
-                   (2, "hotplug", 20, 1000), (2, "torture", 15, 600)],
+    "multiverse": [(1, "locks,selftest,control,places,damage,chance,modules", 20, 1000),
+                   (2, "locks,selftest,control,places", 1, 1), (2, "hotplug", 20, 1000), (2, "torture", 15, 600)],
     "lockdep": [(1, "locks,selftest,damage,shortages,starved_control,starved_module,tracer,modules", 5, 100),
                 (2, "locks,selftest,hotplug,starved_hotplug,tracer", 5, 200), (2, "torture", 15, 600)],
-    "guests": [(1, "locks,selftest,control,damage,modules", 20, 1000, "xen"), (2, "locks,selftest,control", 1, 1, "xen"),
-               (2, "hotplug", 20, 1000, "xen"), (2, "torture", 15, 600, "xen")],
+    "guests": [(1, "locks,selftest,control,places,damage,modules", 20, 1000, "xen"),
+               (2, "locks,selftest,control,places", 1, 1, "xen"), (2, "hotplug", 20, 1000, "xen"),
+               (2, "torture", 15, 600, "xen")],
     "stock": [(1, "", 1, 1), (2, "", 1, 1)],
     "one": [(1, "", 1, 1)],
     "static": [(1, "", 1, 1), (2, "", 1, 1)],

@@ -257,3 +257,15 @@ int mvk_dump(void (*line)(void *cookie, const char *text), void *cookie)
     }
     return 0;
 }
+
+int mvk_list(void (*line)(void *cookie, uintptr_t at, const char *text), void *cookie)
+{
+    int err;
+
+    if (!engine)
+        return refuse(ENODEV, "there is no engine");
+    mv_lock(engine, &reply);
+    err = mvk_list_places(engine, line, cookie);
+    mv_unlock(engine);
+    return err;
+}

@@ -2,9 +2,10 @@
 /*
  * debugfs.c: /sys/kernel/debug/multiverse, for root.
  *
- *	# cat multiverse			switches, functions, what was refused and why
- *	# echo 'SWITCH=NUMBER' > multiverse	writes the switch and commits what depends on it
- *	# echo commit > multiverse		or revert: everything
+ *	# cat control				switches, functions, damaged descriptors
+ *	# echo 'SWITCH=NUMBER' > control	writes the switch and commits what depends on it
+ *	# echo commit > control			or revert: everything
+ *	# cat functions				each function's variants and calls, what was refused and why
  */
 #include <linux/debugfs.h>
 #include <linux/init.h>
@@ -30,6 +31,24 @@ static int show(struct seq_file *file, void *unused)
 	mvl_unlock();
 	return err;
 }
+
+static void show_place(void *file, uintptr_t at, const char *text)
+{
+	if (at)
+		seq_printf(file, "\t%pS: ", (void *)at);
+	show_line(file, text);
+}
+
+static int functions_show(struct seq_file *file, void *unused)
+{
+	int err;
+
+	mvl_lock();
+	err = mvk_list(show_place, file);
+	mvl_unlock();
+	return err;
+}
+DEFINE_SHOW_ATTRIBUTE(functions);
 
 static int open(struct inode *inode, struct file *file)
 {
@@ -101,7 +120,10 @@ static const struct file_operations operations = {
 
 static int __init start(void)
 {
-	debugfs_create_file("multiverse", 0600, NULL, NULL, &operations);
+	struct dentry *folder = debugfs_create_dir("multiverse", NULL);
+
+	debugfs_create_file("control", 0600, folder, NULL, &operations);
+	debugfs_create_file("functions", 0400, folder, NULL, &functions_fops);
 	return 0;
 }
 late_initcall(start);

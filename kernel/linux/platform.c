@@ -177,6 +177,19 @@ static void leave_probed(struct mvk_change *changes, size_t n)
 	preempt_enable();
 }
 
+static void verify(struct mvk_change *changes, size_t n)
+{
+	mvk_verify(changes, n);
+	leave_probed(changes, n);
+}
+
+void mvk_check_text(struct mvk_change *changes, size_t n)
+{
+	mutex_lock(&text_mutex);
+	verify(changes, n);
+	mutex_unlock(&text_mutex);
+}
+
 static int change_pages(struct moment *m)
 {
 	int err = collect_pages(m);
@@ -201,8 +214,7 @@ int mvk_change_text(struct mvk_change *changes, size_t n)
 	m.addresses = kvmalloc_array(n, sizeof(*m.addresses), GFP_KERNEL);
 	if (m.pages && m.addresses) {
 		mutex_lock(&text_mutex);
-		mvk_verify(changes, n);
-		leave_probed(changes, n);
+		verify(changes, n);
 		err = change_pages(&m);
 		mutex_unlock(&text_mutex);
 	}

@@ -48,11 +48,16 @@ static void write_code(uintptr_t at, const void *bytes, size_t n)
     close(memory);
 }
 
+void mvk_check_text(struct mvk_change *changes, size_t n)
+{
+    mvk_verify(changes, n);
+}
+
 int mvk_change_text(struct mvk_change *changes, size_t n)
 {
     if (refuse_changes)
         return -ENOMEM;
-    mvk_verify(changes, n);
+    mvk_check_text(changes, n);
     for (size_t i = 0; i < n; i++) {
         uintptr_t at = mvk_word_of(&changes[i]);
         uint64_t word;
@@ -321,6 +326,69 @@ static int listed_refusals(void)
     return !!strstr(text, "refused: module");
 }
 
+/* ---- the list of places */
+
+static char listed[1 << 16];
+
+static void list_line(void *cookie, uintptr_t at, const char *text)
+{
+    size_t used = strlen(listed);
+
+    (void)cookie;
+    snprintf(listed + used, sizeof listed - used, "%#lx %s\n", (unsigned long)at, text);
+}
+
+/* How many lines contain this. */
+static int lists(const char *text)
+{
+    int n = 0;
+
+    listed[0] = 0;
+    CHECK(mvk_list(list_line, NULL) == 0, "%s", mvk_error());
+    for (const char *at = listed; (at = strstr(at, text)); at++)
+        n++;
+    return n;
+}
+
+/* The code of a call, for somebody else's change. */
+static uint8_t *call_of_level(void)
+{
+    uint8_t *at = (uint8_t *)call_level;
+
+    while (*at != 0xe8 && *at != 0xb8)
+        at++;
+    return at;
+}
+
+static void places(void)
+{
+    uint8_t *call = call_of_level(), before;
+    char at[64];
+
+    CHECK(mvk_apply(MV_REVERT, MV_ALL, NULL) >= 0);
+    CHECK(lists(": not bound\n") > 0 && lists(", as linked\n") > 0);
+    CHECK(lists("bound to") + lists(", bound") + lists(", holds") + lists("refused") == 0, "%s", listed);
+    CHECK(mvk_set(&settings.level, 0) >= 0);
+    snprintf(at, sizeof at, "%p call, as linked\n", (void *)call);
+    CHECK(lists("function level of vmlinux: bound to level.multiverse.") == 1 && lists(at) == 0, "%s", listed);
+    CHECK(lists("variant level.multiverse.") == 2 && lists(": settings.level=0..0\n") == 1, "%s", listed);
+    CHECK(mvk_apply(MV_COMMIT, MV_ALL, NULL) >= 0);
+    CHECK(lists("read, holds the value\n") == 1 && lists("jump, bound\n") == 1, "%s", listed);
+    CHECK(lists("function operations.get of vmlinux: bound\n") == 1 && lists("the pointer's target\n") == 1);
+    CHECK(mvk_apply(MV_REVERT, MV_ALL, NULL) >= 0);
+    /* Somebody changes it: as a probe does. */
+    before = *call;
+    write_code((uintptr_t)call, "\xcc", 1);
+    CHECK(mvk_set(&settings.level, 1) >= 0);
+    snprintf(at, sizeof at, "%p call, as linked, refused: its bytes are not", (void *)call);
+    CHECK(lists(at) == 1 && lists("refused") == 1, "%s", listed);
+    write_code((uintptr_t)call, &before, 1);
+    CHECK(lists("refused: the next operation tries again\n") == 1, "%s", listed);
+    CHECK(mvk_apply(MV_COMMIT, MV_ALL, NULL) >= 0 && lists("refused") == 0, "%s", listed);
+    CHECK(call_level() == 110);
+    CHECK(mvk_apply(MV_REVERT, MV_ALL, NULL) >= 0 && mvk_set(&many, 1) == 1);
+}
+
 /* The module's functions stay generic, one line says which and why, until it goes. */
 static void damage(void)
 {
@@ -359,6 +427,7 @@ int main(int argc, char **argv)
     inlined();
     CHECK(n_changes > 0);
     sets();
+    places();
     shortages();
     failures_end();
     refusals();

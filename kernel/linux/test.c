@@ -1,27 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * multiverse_test.c: a module that tries multiverse in the kernel that it is loaded into.  Loading fails, with a line
+ * test.c: a module that tries multiverse in the kernel that it is loaded into.  Loading fails, with a line
  * in the log, when something is not as it should be.
  */
-#include <linux/completion.h>
 #include <linux/cpumask.h>
-#include <linux/delay.h>
 #include <linux/jump_label.h>
 #include <linux/kprobes.h>
-#include <linux/kthread.h>
-#include <linux/module.h>
 #include <linux/moduleparam.h>
-#include <linux/multiverse.h>
 #include <linux/spinlock.h>
 #include <linux/stacktrace.h>
 #include <linux/string.h>
+#include <asm/alternative.h>
+#include <asm/asm.h>
 
-#include "mvld/descriptor.h"
+#include "test.h"
 
 bool multiverse_test_flag __multiverse;
 int multiverse_test_level __multiverse_values(0, 1, 2) = 1;
 
-__multiverse int multiverse_test_ask(void);
 __multiverse void multiverse_test_trace(void);
 __multiverse void multiverse_test_note(void);
 
@@ -53,15 +49,6 @@ __multiverse noinline void multiverse_test_trace(void)
 	barrier();
 }
 
-#define CHECK(condition)							\
-	do {									\
-		if (!(condition)) {						\
-			pr_err("multiverse_test: line %d: not so: %s\n",	\
-			       __LINE__, #condition);				\
-			return -EINVAL;						\
-		}								\
-	} while (0)
-
 static noinline int binds(void)
 {
 	/* The kernel has committed everything: what comes is committed, too, before its init runs. */
@@ -76,6 +63,72 @@ static noinline int binds(void)
 	CHECK(multiverse_test_ask() == 1);
 	CHECK(multiverse_commit_fn(multiverse_test_ask) == 1);
 	CHECK(multiverse_commit_refs(&lock) == -EINVAL);
+	return 0;
+}
+
+static bool fast __multiverse;
+static int step __multiverse_constant = 3;
+
+static __multiverse_inline int square(int n)
+{
+	return fast ? n * n : n / 7;
+}
+
+static noinline __noclone int call_inline(int n)
+{
+	return square(n) + step;
+}
+
+/* A variation point in its caller, and a constant in its reader. */
+static noinline int inlined(void)
+{
+	CHECK(multiverse_commit() >= 0 && call_inline(14) == 2 + 3);
+	fast = true;
+	step = 5;
+	CHECK(call_inline(14) == 2 + 3);
+	CHECK(multiverse_commit() == 2 && call_inline(14) == 14 * 14 + 5);
+	fast = false;
+	step = 3;
+	CHECK(call_inline(14) == 14 * 14 + 5);
+	CHECK(multiverse_commit() == 2 && call_inline(14) == 2 + 3);
+	return 0;
+}
+
+/* A call in an alternative, which only asm has, with a descriptor, as asm may write one. */
+#define CALL									\
+	"791:\tcall multiverse_test_ask\n\t"					\
+	".pushsection multiverse_callsites,\"a\",@progbits\n\t"			\
+	".balign 4\n\t"								\
+	".long 791b-., multiverse_test_ask-.\n\t"				\
+	".popsection\n\t"
+#define MOVE	"movl $7, %%eax\n\t"
+#define CHOOSE(before, after, feature)						\
+	({									\
+		int __result;							\
+		asm volatile(".balign 8\n\t" ALTERNATIVE(before, after, feature)		\
+			     : "=a" (__result), ASM_CALL_CONSTRAINT : : "rcx", "rdx",	\
+			       "rsi", "rdi", "r8", "r9", "r10", "r11", "memory", "cc");	\
+		__result;							\
+	})
+
+/* It remains; it was replaced; it is the replacement, which is a copy of what the descriptor tells of. */
+static noinline bool alternatives_give(int asked)
+{
+	return CHOOSE(CALL, MOVE, ALT_NOT(X86_FEATURE_ALWAYS)) == asked &&
+	       CHOOSE(CALL, MOVE, X86_FEATURE_ALWAYS) == 7 &&
+	       CHOOSE(MOVE, CALL, X86_FEATURE_ALWAYS) == asked;
+}
+
+static noinline int alternatives(void)
+{
+	CHECK(alternatives_give(1));
+	multiverse_test_flag = true;
+	CHECK(alternatives_give(1));
+	CHECK(multiverse_commit_refs(&multiverse_test_flag) >= 1);
+	CHECK(alternatives_give(2));
+	multiverse_test_flag = false;
+	CHECK(multiverse_revert() >= 1 && alternatives_give(1));
+	CHECK(multiverse_commit() >= 1 && alternatives_give(1));
 	return 0;
 }
 
@@ -115,145 +168,6 @@ static noinline int traces(void)
 		}
 		CHECK(found);
 	}
-	return 0;
-}
-
-/* Where a probe is, nothing is changed, until it is gone. */
-static noinline int probes(void)
-{
-	struct kprobe probe = {.addr = (void *)multiverse_test_ask};
-	int err;
-
-	CHECK(multiverse_revert() >= 0);
-	err = register_kprobe(&probe);
-	if (err) /* not configured */
-		return 0;
-	multiverse_test_flag = true;
-	err = multiverse_commit_refs(&multiverse_test_flag);
-	CHECK(multiverse_test_ask() == 2);
-	unregister_kprobe(&probe);
-	CHECK(err >= 0 && multiverse_test_ask() == 2);
-	CHECK(multiverse_commit() >= 0 && multiverse_test_ask() == 2);
-	multiverse_test_flag = false;
-	CHECK(multiverse_test_ask() == 2);
-	CHECK(multiverse_commit() >= 0 && multiverse_test_ask() == 1);
-	return 0;
-}
-
-static noinline int calls(void)
-{
-	return multiverse_test_ask() + multiverse_test_ask() + multiverse_test_ask() + multiverse_test_ask();
-}
-
-/* Where a call in the function begins, with prefixes or not; or NULL. */
-static u8 *call_in(void *function, bool with_prefixes)
-{
-	const struct multiverse_callsite *site = THIS_MODULE->mv_callsites;
-	const struct multiverse_callsite *end = (void *)site + THIS_MODULE->mv_callsites_size;
-
-	for (; site < end; site++) {
-		u8 *at = (u8 *)&site->site + site->site;
-
-		if ((size_t)(at - (u8 *)function) >= 64 || (with_prefixes && at[-1] != 0x2e))
-			continue;
-		while (at[-1] == 0x2e)
-			at--;
-		return at;
-	}
-	return NULL;
-}
-
-/* A probe on its first prefix: it returns behind the call, and what it remembers is not changed under it. */
-static noinline int prefixed(void)
-{
-	struct kprobe probe = {.addr = call_in(calls, true)};
-	int sum;
-
-	CHECK(probe.addr && multiverse_revert() >= 0);
-	if (register_kprobe(&probe)) /* not configured */
-		return 0;
-	sum = calls();
-	unregister_kprobe(&probe);
-	CHECK(sum == 4);
-	CHECK(multiverse_commit() >= 0);
-	probe = (struct kprobe){.addr = call_in(calls, true)};
-	CHECK(!register_kprobe(&probe));
-	multiverse_test_flag = true;
-	sum = multiverse_commit_refs(&multiverse_test_flag);
-	unregister_kprobe(&probe);
-	CHECK(sum >= 0 && calls() == 1 + 2 + 2 + 2);
-	multiverse_test_flag = false;
-	CHECK(multiverse_commit() >= 0 && calls() == 4);
-	return 0;
-}
-
-struct asked {
-	int result;
-	struct completion done;
-};
-
-/*
- * xor %ecx, %ecx; then the call, which needs no prefixes there.  A thread, since no probe becomes a jump where int3 stands
- * behind a return.
- */
-static int ask_behind(void *cookie)
-{
-	struct asked *asked = cookie;
-
-	asm volatile(".balign 8\n\txorl %%ecx, %%ecx" : : : "ecx", "cc");
-	asked->result = multiverse_test_ask();
-	kthread_complete_and_exit(&asked->done, 0);
-}
-
-static int called_behind(void)
-{
-	struct asked asked = {.done = COMPLETION_INITIALIZER_ONSTACK(asked.done)};
-	struct task_struct *thread = kthread_run(ask_behind, &asked, "multiverse_test");
-
-	if (IS_ERR(thread))
-		return PTR_ERR(thread);
-	wait_for_completion(&asked.done);
-	return asked.result;
-}
-
-static int nothing(struct kprobe *probe, struct pt_regs *regs)
-{
-	return 0;
-}
-
-/*
- * A probe before a call becomes a jump later, to a copy of both instructions: what is called remains the same.  The kernel
- * makes a jump of none before a call that is one, only before a body that was copied into the call.
- */
-static noinline int optimized(void)
-{
-	struct kprobe probe = {.addr = (void *)(call_in(ask_behind, false) - 2), .pre_handler = nothing,
-			       .flags = KPROBE_FLAG_DISABLED};
-	const u8 *at = (void *)probe.addr;
-	bool body = at[2] == 0xb8, jump; /* mov $1, %eax */
-	int first, later;
-
-	CHECK(at[0] == 0x31 && at[1] == 0xc9);
-	CHECK(body || IS_ENABLED(CONFIG_FUNCTION_TRACER) || cpu_feature_enabled(X86_FEATURE_RETHUNK));
-	CHECK(called_behind() == 1);
-	if (register_kprobe(&probe)) /* not configured */
-		return 0;
-	multiverse_test_flag = true;
-	CHECK(multiverse_commit_refs(&multiverse_test_flag) >= 0);
-	first = called_behind();
-	CHECK(!enable_kprobe(&probe));
-	for (int i = 0; body && i < 500 && READ_ONCE(*at) != 0xe9; i++)
-		msleep(20);
-	jump = READ_ONCE(*at) == 0xe9;
-	later = called_behind();
-	pr_info("multiverse_test: a probe %s a jump\n", jump ? "became" : "did not become");
-	unregister_kprobe(&probe);
-	CHECK(first == later && jump == body);
-	for (int i = 0; i < 500 && READ_ONCE(*at) != 0x31; i++) /* the jump goes later, too */
-		msleep(20);
-	CHECK(multiverse_commit() >= 0 && called_behind() == 2);
-	multiverse_test_flag = false;
-	CHECK(multiverse_commit() >= 0 && called_behind() == 1);
 	return 0;
 }
 
@@ -362,36 +276,50 @@ static int stays_generic(void)
 	return locks();
 }
 
+/* Keeps a probe on a call of multiverse_test_ask() until the module goes, for who reads what is refused. */
+static bool probed;
+module_param(probed, bool, 0);
+static struct kprobe probe;
+
+static noinline int call(void)
+{
+	return multiverse_test_ask() + 10;
+}
+
+static int put_probe(void)
+{
+	probe.addr = multiverse_test_call_in(call, false);
+	CHECK(probe.addr && call() == 11);
+	return register_kprobe(&probe);
+}
+
 static int __init test(void)
 {
-	int err;
+	static int (*const tests[])(void) = {
+		binds, inlined, alternatives, keys, traces, multiverse_test_probes, multiverse_test_optimized,
+		multiverse_test_prefixed, shortages, locks,
+	};
 
 	if (damaged)
 		return damaged == 1 ? stays_generic() : wanders();
+	if (probed)
+		return put_probe();
 	if (untried)
 		return multiverse_test_ask() == 1 ? 0 : -EINVAL;
-	err = binds();
-	if (!err)
-		err = keys();
-	if (!err)
-		err = traces();
-	if (!err)
-		err = probes();
-	if (!err)
-		err = optimized();
-	if (!err)
-		err = prefixed();
-	if (!err)
-		err = shortages();
-	if (!err)
-		err = locks();
-	if (!err)
-		pr_info("multiverse_test: passed with %u processors\n", num_online_cpus());
-	return err;
+	for (int i = 0; i < ARRAY_SIZE(tests); i++) {
+		int err = tests[i]();
+
+		if (err)
+			return err;
+	}
+	pr_info("multiverse_test: passed with %u processors\n", num_online_cpus());
+	return 0;
 }
 
 static void __exit leave(void)
 {
+	if (probed)
+		unregister_kprobe(&probe);
 }
 
 module_init(test);
