@@ -23,7 +23,7 @@ def mounts_of(unit):
     there before, and what is missing on a tmpfs is made; the order is no matter to it, but to mount(8), which needs an
     ld.so."""
     texts = [drop_in.read_text() for drop_in in sorted((UNITS / f"{unit}.d").glob("*.conf"))]
-    lines = [binds.split(":") for text in texts for binds in re.findall("^BindReadOnlyPaths=-(.*)$", text, re.M)]
+    lines = [(binds.split(":") * 2)[:2] for text in texts for binds in re.findall("^BindReadOnlyPaths=-(.*)$", text, re.M)]
     own = [words.split(":") for text in texts for words in re.findall("^TemporaryFileSystem=(.*)$", text, re.M)]
     check(lines, f"{unit} has no mounts")
     script = "".join(f'mount --bind "{source}" "$1/{i}"\n' for i, (source, _) in enumerate(lines))
@@ -34,8 +34,8 @@ def mounts_of(unit):
         script += f'mount --bind "$1/{i}" "{place}" && mount -o remount,bind,ro "{place}"\n'
     folder = Path(os.environ["MVLD_TEST_INSIDE"]) / "sources"
     folder.mkdir(exist_ok=True)
-    for i in range(len(lines)):
-        (folder / str(i)).touch()
+    for i, (source, _) in enumerate(lines):
+        (folder / str(i)).mkdir(exist_ok=True) if Path(source).is_dir() else (folder / str(i)).touch()
     return ["unshare", "--mount", "--propagation", "private", "--", "sh", "-ec", f'{script} shift; exec "$@"', "sh", folder]
 
 
@@ -54,6 +54,11 @@ def unit(machine):
     found = machine.status(program)
     check((found["by"], found["made"], found["applied"]) == ("unit", str(drop_in), True), f"status: {found}")
     check(machine.is_applied(*mounts_of("own.service"), program), "in the unit it does not start from its snapshot")
+    check(found["code"] > 0, f"status says nothing of its code: {found}")
+    item, = [item for item in json.loads(did([machine.mvld, "cache", "list", "--json"])) if item["kind"] == "snapshot"]
+    check((item["path"], item["state"]) == (found["snapshot"], "good"), f"outside of the unit's mounts its snapshot is {item}")
+    check(["BindReadOnlyPaths=-/var/cache/mvld/snapshots"] == [line for line in drop_in.read_text().splitlines() if "cache" in line],
+          "in a unit with NoExecPaths= no snapshot could be mapped")
     check(not machine.is_applied(program) and program.stat() == was, "its file is as it was, and starts plainly")
     others = subprocess.run([*mounts_of("own.service"), "sh", "-c", "setpriv --reuid=65534 --clear-groups "
                              "mount --version; grep host-loader /proc/self/maps"], capture_output=True, text=True)

@@ -33,8 +33,10 @@ const struct rimf_sys cache_reader = {read_quietly};
 char *cached_other_file(const char *name, const struct file_id *file)
 {
     struct stat st;
+    /* Outside of a unit's mounts the machine's loader is at its own path (tools/enable/unit.c). */
+    int of_unit = !strcmp(name, MVLD_HOST_LOADER_MOUNTED) && access(name, F_OK);
 
-    if (stat(name, &st))
+    if (stat(of_unit ? MVLD_HOST_LOADER : name, &st))
         return must_print("%s is gone", name);
     return file_id_is(file, &st) ? NULL : must_print("%s is another file now", name);
 }

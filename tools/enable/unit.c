@@ -10,7 +10,11 @@
  * running unit executes would find no ld.so after an upgrade of mvld.
  *
  * A mount without a source is skipped ("-"): without mvld the unit starts plainly.
+ *
+ * NoExecPaths= lets no code be mapped from folders that it names, and redis-server.service names /.
+ * What BindReadOnlyPaths= mounts is exempt from it, so the snapshots are mounted over themselves.
  */
+#include "rimf/store/manifest.h"
 #include "tools/common/paths.h"
 #include "tools/common/tools.h"
 #include "tools/enable/enable.h"
@@ -91,7 +95,8 @@ char *unit_text(const struct target *t, size_t *size)
                             "[Service]\n"
                             "TemporaryFileSystem=" OWN_FOLDER ":ro,mode=755\n"
                             "BindReadOnlyPaths=-%s:%s\n"
-                            "BindReadOnlyPaths=-%s:%s\n",
+                            "BindReadOnlyPaths=-%s:%s\n"
+                            "BindReadOnlyPaths=-" MANIFEST_SYSTEM_FOLDER "\n",
                             t->program, binds[0].source, binds[0].place, binds[1].source, binds[1].place);
     *size = strlen(text);
     return text;
