@@ -139,6 +139,9 @@ def library_upgraded(machine):
     compile_library(4)
     done = subprocess.run([machine.mvld, "build", program], capture_output=True, text=True)
     check(done.returncode == 0 and f"lacks the analysis of {library}: " in done.stderr, f"{done}")
+    done = subprocess.run([machine.mvld, "build", "--json", program], capture_output=True, text=True)
+    found = json.loads(done.stdout)
+    check(done.returncode == 0 and found["lacks"] == [str(library)] and found["state"] == "stale", f"build --json: {done}")
     check(answers() == (4, True), "built by hand")
     found = machine.status(program, trouble=True)
     check("without the analysis of " in found["trouble"] and found["remedy"] == f"mvld enable {program}", f"{found}")
@@ -245,14 +248,25 @@ def configured(machine):
     """A program that an administrator configures by hand never gets analyses and a snapshot in the background; or the job
     does it each time, or for a program that is not configured so."""
     program, other, odd = machine.program("by hand"), machine.program("plainly"), machine.programs / "odd"
+    often = machine.program("often")
     subprocess.run(["gcc", "-O2", "-Wl,--build-id=none", "-x", "c", "-", "-o", odd], input="int main(void) { return 0; }",
                    text=True, check=True)
     apps = machine.apps / "apps.d"
     apps.mkdir(parents=True, exist_ok=True)
     (apps / "mine.conf").write_text(f"[app]\nmatch = \"{program}\", {odd}, /nowhere/absent\npasses = direct-calls\non-miss = build\n"
-                                    f"[app]\nmatch = {other}\npasses = direct-calls\non-miss = plain\n")
+                                    f"[app]\nmatch = {other}\npasses = direct-calls\non-miss = plain\n"
+                                    f"[app]\nmatch = {often}\npasses = direct-calls\n")
     did([machine.mvld, "config"])
     started = [machine.mvld, "run", program]
+    done = subprocess.run([machine.mvld, "status", "--json"], capture_output=True, text=True)
+    found = {row["program"]: row for row in json.loads(done.stdout)}
+    check(done.returncode == 1 and found.keys() == {str(program), str(odd), str(other), str(often)}, f"status: {done}")
+    check({(row["by"], row["applied"]) for row in found.values()} == {("configuration", False)}, f"status: {found}")
+    check(found[str(often)]["trouble"] is None and found[str(often)]["remedy"] is None, f"passes run at each start: {found}")
+    check(found[str(program)]["trouble"] and found[str(other)]["trouble"], f"status: {found}")
+    subprocess.run(found[str(other)]["remedy"].replace("mvld ", f"{machine.mvld} "), shell=True, check=True, stdout=subprocess.DEVNULL)
+    check(machine.status(other)["applied"], "what status names mends it")
+    shutil.rmtree("/var/cache/mvld")
     check(not machine.is_applied(*started) and not machine.is_applied(*started), "a start analyses")
     done = subprocess.run([machine.mvld, "enable", "--stale"], capture_output=True, text=True)
     check(done.returncode == 0 and "build-id" in done.stderr, f"one cannot be analysed: {done}")
@@ -262,6 +276,7 @@ def configured(machine):
     was = machine.files()
     done = subprocess.run([machine.mvld, "enable", "--stale"], capture_output=True, text=True)
     check((done.returncode, done.stdout, done.stderr) == (0, "", "") and machine.files() == was, f"it is done again: {done}")
+    check(machine.status(program)["trouble"] is None, f"status: {machine.status(program)}")
     shutil.copy(program, machine.programs / "new")
     (machine.programs / "new").rename(program)  # upgraded
     check(not machine.is_applied(*started), "a snapshot of the old file")
@@ -271,6 +286,71 @@ def configured(machine):
     was = (machine.apps / "config.cache").stat()
     did([machine.mvld, "enable", other])
     check((machine.apps / "config.cache").stat() == was, "the path unit, which watches it, would start the job again")
+
+
+# Its start ends before its first constructor, which is as far as `mvld build' goes.
+ENDS = """static int yes(void) { return 1; }
+static void *choose(void) { __builtin_trap(); return (void *)yes; }
+int maybe(void) __attribute__((ifunc("choose")));
+"""
+
+
+def fails(machine):
+    """What cannot be built is tried at each run of the job; or never again."""
+    library, program, enabled = machine.programs / "libends.so", machine.programs / "ends", machine.program("enabled")
+    subprocess.run(["gcc", "-O2", "-shared", "-fPIC", "-x", "c", "-", "-o", library], input=ENDS, text=True, check=True)
+    whole = machine.programs / "whole.so"
+    subprocess.run(["gcc", "-O2", "-shared", "-fPIC", "-x", "c", "-", "-o", whole], input=ENDS.replace("__builtin_trap();", ""), text=True,
+                   check=True)
+    subprocess.run(["gcc", "-O2", "-Wl,-z,now", "-x", "c", "-", "-x", "none", library, "-o", program], input="int maybe(void); int main(void) { return !maybe(); }",
+                   text=True, check=True)
+    did([machine.mvld, "enable", enabled])
+    (machine.apps / "apps.d" / "mine.conf").write_text(f"[app]\nmatch = {program}\npasses = direct-calls\non-miss = build\n")
+    did([machine.mvld, "config"])
+
+    def job(status, when):
+        done = subprocess.run([machine.mvld, "enable", "--stale"], capture_output=True, text=True)
+        check((done.returncode, bool(done.stderr)) == (status, status == 1), f"{when}: {done}")
+
+    job(1, "it cannot be built")
+    job(0, "nothing has changed")
+    shutil.copy(library, machine.programs / "new.so")
+    (machine.programs / "new.so").rename(library)
+    job(1, "another library, as bad")
+    job(0, "nothing has changed again")
+    did([machine.mvld, "disable", enabled])
+    job(1, "another configuration")
+    whole.rename(library)
+    job(0, "a better library")
+    check(machine.status(program)["applied"], "it is built")
+    job(0, "all is well")
+    did([machine.mvld, "disable", "--all"])
+    check(not Path("/var/cache/mvld").exists() and not Path("/var/lib/mvld").exists(), "something is left in /var")
+
+
+def named(machine):
+    """A program whose name has blanks, commas or quotes can be configured by hand, but not enabled; or what tells how to mend
+    it is no command."""
+    names = ["by hand", "one, two", "half;", "it's", "*", "sp\u00e4t"]
+    programs = [machine.program(name) for name in names]
+    before = machine.files()
+    for program in programs:
+        did([machine.mvld, "enable", "--by", "set-interp", program])
+        check(machine.is_applied(program) and machine.status(program)["trouble"] is None, f"{program}: {machine.status(program)}")
+        shutil.copy("/bin/bash", machine.programs / "new")
+        (machine.programs / "new").rename(program)
+        remedy = machine.status(program, trouble=True)["remedy"]
+        subprocess.run(remedy.replace("mvld", machine.mvld, 1), shell=True, check=True, stdout=subprocess.DEVNULL)
+        check(machine.is_applied(program), f"{remedy} does not mend it")
+    did([machine.mvld, "disable", programs[0]])
+    for name in 'a"b', "a\\b", "a\tb", "a\nb":
+        check("cannot be enabled" in machine.fails("enable", machine.program(name)), name)
+        (machine.programs / name).unlink()
+    did([machine.restore, *programs[1:3]])
+    did([machine.mvld, "disable", "--all"])
+    for program in programs:
+        check(program.read_bytes() == Path("/bin/bash").read_bytes(), f"{program} is not what it was")
+    check({path for path in machine.files()} == {path for path in before}, "something is left")
 
 
 start(globals())

@@ -50,6 +50,16 @@ with tempfile.TemporaryDirectory() as scratch:
     equal(run(mvld, "cache", "list", env=env)[2], "", "there need not be any")
     image = build()
     check(image.parent == images and (image / "manifest").exists(), f"{image} is a snapshot")
+    for option in "", "--check":
+        status, said, _ = run(mvld, "build", "--json", *option.split(), "--loader", loader, program, env=env)
+        found = json.loads(said)
+        listed = json.loads(cache("list", "--json"))
+        equal((status, [found], found["path"], found["lacks"]), (0, listed, str(image), []), f"mvld build --json {option}")
+    status, said, why = run(mvld, "build", "--json", "--option", "answer.none=1", program, env=env)
+    equal((status, json.loads(said)), (1, None), f"mvld build --json that fails: {why}")
+    equal(run(mvld, "build", "--json", program / "none", env=env)[:2], (126, "null\n"), "its exit code")
+    equal(run(mvld, "build", "--json", "--run", program, env=env)[:2], (2, ""), "the program's output is no JSON")
+    equal(run(mvld, "run", "--json", program, env=env)[0], 2, "mvld run --json")
     contains(cache("list"), f"good        {program}  0.0 MiB of code of 1 of ", "list")
     contains(run(mvld, "cache", "list", env=env)[1], f"good        {program} ", "the user's cache")
     contains(cache("verify"), "good ", "verify")
@@ -73,6 +83,8 @@ with tempfile.TemporaryDirectory() as scratch:
         check("unfinished" not in cache("list"), "list: what is being written")
         equal(doctor()["snapshots of user"], ("ok", f"{images}: 2"), "doctor: what is being written")
     contains(cache("list"), f"unfinished  {images}/.new: ", "list: what was left")
+    left, = [item for item in json.loads(cache("list", "--json")) if item["state"] == "unfinished"]
+    equal((left["path"], left["kind"], left["remedy"]), (f"{images}/.new", "snapshot", "mvld cache prune"), "list, as JSON")
     equal(doctor()["snapshots of user"], ("absent", f"{images}: 2; a build that was stopped has left what it had "
                                        "written"), "doctor: what was left")
     (scratch / "folder").mkdir()
@@ -94,6 +106,8 @@ with tempfile.TemporaryDirectory() as scratch:
     (images / ".new").mkdir()
     (images / ".new" / "mine").write_text("mine")
     contains(cache("list"), f"unfinished  {images}/.new: something is in it that is not of mvld", "list: of others")
+    left, = [item for item in json.loads(cache("list", "--json")) if item["state"] == "unfinished"]
+    equal((left["why"], left["remedy"]), ("something is in it that is not of mvld", None), "list, as JSON: of others")
     equal(doctor()["snapshots of user"], ("problem", f"{images}/.new: something is in it that is not of mvld"),
           "doctor: of others")
     contains(build(code=1), f"{images}/.new: something is in it that is not of mvld", "build: of others")

@@ -112,8 +112,9 @@ static void look_at_left_over(struct request_of *r, const char *folder)
     if (left.path && r->action == PRUNE) {
         cache_item_measure(&left);
         prune(r, &left, "unfinished", "a build that was stopped has left it");
-    } else if (left.path && !r->json) {
-        printf("%-12s%s: %s\n", "unfinished", left.path, stays ? stays : "a build that was stopped has left it");
+    } else if (left.path) {
+        cache_item_measure(&left);
+        cache_print_unfinished(r->json, &left, stays);
     }
     free(left.path);
 }

@@ -121,6 +121,11 @@ static void print_json(struct json *j, const struct cache_item *item, const stru
     begin(j, item, c->state, m ? m->names + m->objects[0].name : NULL);
     json_unsigned(j, "code", m ? count_code(m) : 0);
     json_string(j, "launch", m && m->names[m->header->launch_key] ? m->names + m->header->launch_key : NULL);
+    json_begin(j, "lacks", '[');
+    for (uint32_t i = 0; m && i < m->header->n_objects; i++)
+        if (cached_lacks(c, i))
+            json_string(j, NULL, m->names + m->objects[i].name);
+    json_end(j, ']');
     end(j, c->why, remedy);
     free(remedy);
 }
@@ -145,6 +150,22 @@ void cache_print_analysis(struct json *j, const struct cache_item *item, const s
         print_name(stdout, c->why);
         putchar('\n');
     }
+}
+
+void cache_print_unfinished(struct json *j, const struct cache_item *item, const char *stays)
+{
+    const char *why = stays ? stays : "a build that was stopped has left it";
+
+    if (!j) {
+        printf("%-12s%s: %s\n", "unfinished", item->path, why);
+        return;
+    }
+    json_begin(j, NULL, '{');
+    json_string(j, "path", item->path);
+    json_string(j, "kind", "snapshot");
+    json_string(j, "state", "unfinished");
+    json_unsigned(j, "size", item->size);
+    end(j, why, stays ? NULL : "mvld cache prune");
 }
 
 void cache_print_removed(struct json *j, const struct cache_item *item, const char *state, const char *why)

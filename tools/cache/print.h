@@ -15,6 +15,9 @@ double cache_mib(uint64_t bytes);
 void cache_print(struct json *j, const struct cache_item *, const struct cached *);
 void cache_print_analysis(struct json *j, const struct cache_item *, const struct cached_analysis *);
 
+/* What a killed build left.  `stays`: why nothing of ours removes it, or NULL. */
+void cache_print_unfinished(struct json *, const struct cache_item *, const char *stays);
+
 /* An entry that was removed; `why` may be NULL. */
 void cache_print_removed(struct json *, const struct cache_item *, const char *state, const char *why);
 

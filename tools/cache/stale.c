@@ -62,6 +62,12 @@ static int lacks_analysis(const struct cached *c, const struct manifest *m, cons
     return m == &c->later.view ? has_other_analysis(object, name) : !is_brought(c, name) && can_be_analysed(name);
 }
 
+int cached_lacks(const struct cached *c, uint32_t i)
+{
+    const struct manifest *m = &c->file.view;
+    return m->objects[i].analysis == ANALYSIS_LACKS && lacks_analysis(c, m, &m->objects[i]);
+}
+
 char *cached_other_analysis(const struct cached *c, const struct manifest *m)
 {
     for (uint32_t i = 0; m->header && i < m->header->n_objects; i++) {
@@ -76,6 +82,17 @@ char *cached_other_analysis(const struct cached *c, const struct manifest *m)
     return NULL;
 }
 
+char *cached_build(const char *program, int analyses)
+{
+    char *build = shell_command("mvld build", program);
+    if (!analyses)
+        return build;
+    char *analyze = shell_command("mvld analyze --program", program), *both = must_print("%s && %s", analyze, build);
+    free(analyze);
+    free(build);
+    return both;
+}
+
 char *cached_remedy(const struct cached *c)
 {
     const struct manifest *m = c->file.map ? &c->file.view : NULL;
@@ -85,10 +102,8 @@ char *cached_remedy(const struct cached *c)
     if (access(program, F_OK)) /* otherwise the program is unknown */
         return must_print("mvld cache prune%s", c->state == CACHE_OF_OTHER_MVLD ? " --other-mvld" : "");
     if (changes_have(program))
-        return must_print("mvld enable %s", program);
+        return shell_command("mvld enable", program);
     for (uint32_t i = 0; i < m->header->n_passes; i++)
         flags |= m->header->passes[i].flags;
-    if (flags & MVLD_PASS_ANALYSIS)
-        return must_print("mvld analyze --program %s && mvld build %s", program, program);
-    return must_print("mvld build %s", program);
+    return cached_build(program, flags & MVLD_PASS_ANALYSIS);
 }

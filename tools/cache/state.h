@@ -33,8 +33,12 @@ void cached_close(struct cached *);
 /* stale.c: finds an object of a manifest that lacks its present analysis: NULL, or a sentence to be
  * freed. */
 char *cached_other_analysis(const struct cached *, const struct manifest *);
+/* Whether the present analysis of the i-th object of a start's manifest was missing when it was made. */
+int cached_lacks(const struct cached *, uint32_t i);
 /* For a snapshot that is not good: the command that renews it, to be freed. */
 char *cached_remedy(const struct cached *);
+/* The command that builds the program's snapshot, to be freed. */
+char *cached_build(const char *program, int analyses);
 /* Valid names of a manifest's folder. */
 int cached_is_folder(const char *name);
 /* Whether the file of that name is unchanged: NULL, or a sentence to be freed. */

@@ -76,6 +76,27 @@ char *must_print(const char *format, ...)
     return text;
 }
 
+char *shell_word(const char *path)
+{
+    static const char safe[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._+-:@%,=";
+
+    if (*path && !path[strspn(path, safe)])
+        return must_print("%s", path);
+    char *word = must_alloc(4 * strlen(path) + 3, 1), *to = word;
+    *to++ = '\'';
+    for (; *path; path++)
+        to += sprintf(to, *path == '\'' ? "'\\''" : "%c", *path);
+    *to = '\'';
+    return word;
+}
+
+char *shell_command(const char *command, const char *path)
+{
+    char *word = shell_word(path), *whole = must_print("%s %s", command, word);
+    free(word);
+    return whole;
+}
+
 char *read_file(const char *path)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK), error = 0;

@@ -49,6 +49,10 @@ void progress(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void *must_alloc(size_t n, size_t size);
 void *must_grow(void *old, size_t n, size_t size);
 char *must_print(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* The path as one word of a shell's command line, quoted where it must be; to be freed. */
+char *shell_word(const char *path);
+/* "COMMAND PATH" for a user's shell, to be freed. */
+char *shell_command(const char *command, const char *path);
 
 /* A text file, NUL-terminated, to be freed; or NULL with errno.  A link in its last component is not followed. */
 char *read_file(const char *path);

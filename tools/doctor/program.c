@@ -129,7 +129,7 @@ static void report_snapshot(struct report *r, const struct program *p, const str
 static void report_all(struct report *r, struct program *p)
 {
     char *record = changes_path(), why[512];
-    char *enable = must_print("mvld enable %s (mvld try %s: whether it gains)", p->path, p->path);
+    char *enable = must_print("mvld enable %s (mvld try %s: whether it gains)", shell_word(p->path), shell_word(p->path));
     struct changes rows = {0};
     struct pipeline *plan = NULL;
     size_t n = record && !changes_read(record, &rows) ? report_ways(r, p, &rows) : 0;

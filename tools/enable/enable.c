@@ -101,8 +101,9 @@ static int configure(const struct wish *w, const char *program, struct state *s)
         return -1;
     int is_there = row_of_config(s, program) && !access(s->config, F_OK);
     if (!is_there || w->passes) {
+        const char *quote = program[strcspn(program, ",;*' ")] ? "\"" : "";
         char *text = must_print("; made by `mvld enable'; `mvld disable' removes it\n"
-                                "[app]\nmatch = %s\npasses = %s\non-miss = build\n", program,
+                                "[app]\nmatch = %s%s%s\npasses = %s\non-miss = build\n", quote, program, quote,
                                 w->passes ? w->passes : "direct-calls");
         s->old = is_there ? read_file(s->config) : NULL;
         why = enable_make_file("file", s->config, program, text, strlen(text), 0644);
@@ -143,8 +144,10 @@ static void undo_since(const struct target *t, const struct state *s)
 
 static void print_text(const struct target *t, const struct way *way, const char *place)
 {
-    printf("%s starts under mvld by %s%s%s; `mvld disable %s' takes it back\n", t->program, way->name,
-           way->text ? " " : "", way->text ? place : "", t->program);
+    char *disable = shell_command("mvld disable", t->program);
+    printf("%s starts under mvld by %s%s%s; `%s' takes it back\n", t->program, way->name,
+           way->text ? " " : "", way->text ? place : "", disable);
+    free(disable);
     if (way == ways && !geteuid())
         puts("  each start takes some 0.4 ms more; --by set-interp avoids that, and changes the program's file");
     if (way->enter) {
@@ -235,7 +238,7 @@ static const char *objection_to_script(const struct program *script, int force)
         why = p.kind == PROGRAM_SCRIPT ? "that is a script, too" : objection(program, force);
     if (why)
         return must_print("it is a script, and for %s, which reads it: %s", reader ? reader : script->interpreter, why);
-    return must_print("it is a script: say `mvld enable %s' for the program that reads it", reader);
+    return must_print("it is a script: say `%s' for the program that reads it", shell_command("mvld enable", reader));
 }
 
 /* NULL, or why no program can be enabled by this file. */
@@ -247,8 +250,9 @@ static const char *objection(const char *program, int force)
         return strerror(errno);
     if (p.kind != PROGRAM_OURS)
         why = p.kind == PROGRAM_SCRIPT ? objection_to_script(&p, force) : program_objection(&p);
-    if (!why && strpbrk(program, ",;' \t"))
-        why = "a path with a comma, a semicolon, a quote or a space cannot be configured";
+    for (const char *c = program; !why && *c; c++)
+        if (*c == '"' || *c == '\\' || (unsigned char)*c < ' ' || *c == 0x7f)
+            why = "a path with a double quote, a backslash or a control character cannot be enabled";
     if (!why && !force)
         why = interp_essential(program);
     return why || force ? why : loader_untrusted(path_loader(), program);
@@ -304,8 +308,20 @@ static int enable(const struct wish *w, const char *name)
     return status;
 }
 
+static int renew(const struct wish *w, const char *program, int *renewed)
+{
+    struct timespec now = tried_now();
+
+    if (tried_in_vain(program) || !enable_is_stale(program))
+        return TOOL_OK;
+    int failed = enable(w, program);
+    tried_note(program, &now, failed || enable_is_stale(program));
+    *renewed += !failed;
+    return failed;
+}
+
 /* A program that is disabled meanwhile is skipped: the record is read again for each. */
-static int enable_stale(const struct wish *w)
+static int renew_all(const struct wish *w, int *renewed)
 {
     char *record = changes_path();
     struct changes rows = {0};
@@ -315,12 +331,26 @@ static int enable_stale(const struct wish *w)
     if (why)
         complain("enable", "%s", why);
     for (size_t i = 0; i < rows.n; i++)
-        if (way_of(&rows.row[i]) && enable_is_stale(change_program(&rows.row[i])))
-            status |= enable(w, change_program(&rows.row[i]));
+        if (way_of(&rows.row[i]))
+            status |= renew(w, change_program(&rows.row[i]), renewed);
     if (!why)
-        status |= enable_build_configured(&rows);
+        status |= enable_build_configured(&rows, renewed);
     changes_free(&rows);
     free(record);
+    return status;
+}
+
+#define MOST_ROUNDS 10
+
+/* Again, until nothing is stale: what packages change meanwhile does not start mvld-renew.service, which runs. */
+static int enable_stale(const struct wish *w)
+{
+    int status = TOOL_OK, rounds = 0, renewed;
+
+    do {
+        renewed = 0;
+        status |= renew_all(w, &renewed);
+    } while (renewed && ++rounds < MOST_ROUNDS);
     return status;
 }
 

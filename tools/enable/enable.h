@@ -9,6 +9,7 @@
 #include "tools/common/tools.h"
 
 #include <sys/types.h>
+#include <time.h>
 
 /* ---- ways.c: in which ways a program is started under mvld from now on ----------------------- */
 
@@ -74,10 +75,27 @@ void enable_report(struct json *, const char *program);
 
 /* ---- configured.c --------------------------------------------------------------------------- */
 
-/* Analyses the programs that this user's configuration names by path with on-miss = build, but for
- * those in `rows` that are enabled, and builds their snapshots, where a start applies none that fits.
- * Exit code. */
-int enable_build_configured(const struct changes *rows);
+/* A program that this user's configuration names by path, with passes whose work a snapshot can hold. */
+struct configured {
+    const char *program;
+    int builds;           /* on-miss = build */
+    int is_plain_without; /* without a snapshot no pass runs */
+    int analyses;         /* a pass needs analyses */
+};
+
+/* Visits each of them once, and adds the results to *status.  NULL, or why the configuration is wrong. */
+const char *enable_each_configured(int (*visit)(void *cookie, const struct configured *), void *cookie, int *status);
+/* Analyses those with on-miss = build, but for those in `rows` that are enabled, and builds their
+ * snapshots, where a start applies none that fits.  Adds their number to *built.  Exit code. */
+int enable_build_configured(const struct changes *rows, int *built);
+
+/* ---- tried.c -------------------------------------------------------------------------------- */
+
+struct timespec tried_now(void);
+/* Notes whether what was begun at this time failed. */
+void tried_note(const char *program, const struct timespec *when, int failed);
+/* Whether it failed, and nothing on which that depends was changed since. */
+int tried_in_vain(const char *program);
 
 /* ---- steps.c -------------------------------------------------------------------------------- */
 

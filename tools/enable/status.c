@@ -20,8 +20,9 @@ static const char status_usage[] =
     "\n"
     "Lists the programs that this user or root enabled or changed by set-interp: in which way they\n"
     "start under mvld, whether their snapshot is applied, and the command that mends what is not as it\n"
-    "should be; then other programs' snapshots that no start takes or that analyses have come for.  Each\n"
-    "program is started as far as that shows; nothing of it runs.\n"
+    "should be; then those that this user's configuration names by path, and other programs' snapshots\n"
+    "that no start takes or that analyses have come for.  Each program is started as far as that shows;\n"
+    "nothing of it runs.\n"
     "\n"
     "  -p PID  instead, what mvld did in this process, which goes on; again for more\n"
     "  --json  as JSON\n"
@@ -33,6 +34,7 @@ static const char status_usage[] =
 /* ---- a program ------------------------------------------------------------------------ */
 
 struct state {
+    const char *by;     /* of a program that is in no record, or NULL */
     char *why, *remedy; /* the problem, and the command that solves it; or NULL */
     char *snapshot;     /* the folder of the applied one, or NULL */
     uint64_t code, size; /* bytes of code in it, and on disk */
@@ -107,12 +109,12 @@ static struct state state_of(const struct change *c)
         return s;
     if (way_of(c)->enter && geteuid()) {
         s.why = must_print("only root can try a unit");
-        s.remedy = must_print("sudo mvld status %s", program);
+        s.remedy = shell_command("sudo mvld status", program);
         return s;
     }
     try_start(&s, way_of(c), program);
     if (s.why)
-        s.remedy = must_print("mvld enable %s", program);
+        s.remedy = shell_command("mvld enable", program);
     return s;
 }
 
@@ -152,7 +154,7 @@ static void print_json(struct json *j, const char *program, const struct change 
     const struct way *way = c ? way_of(c) : NULL;
     json_begin(j, NULL, '{');
     json_string(j, "program", program);
-    json_string(j, "by", way ? way->name : NULL);
+    json_string(j, "by", way ? way->name : s->by);
     json_string(j, "made", way && way->text ? c->field[CHANGE_PATH] : NULL);
     json_string(j, "loader", way && !way->text ? c->field[CHANGE_LOADER] : NULL);
     json_bool(j, "applied", s->snapshot != NULL);
@@ -173,9 +175,13 @@ static void print_text(const char *program, const struct change *c, const struct
         printf("%s%s", way->name, way->text ? " " : "");
         print_name(stdout, way->text ? c->field[CHANGE_PATH] : "");
         fputs(", ", stdout);
+    } else if (s->by) {
+        printf("%s, ", s->by);
     }
     if (s->why)
         printf("%s -> %s\n", s->why, s->remedy);
+    else if (!s->snapshot)
+        puts("no snapshot: its passes run at each start");
     else
         printf("snapshot of %.1f MiB of code, on disk %.1f MiB\n", cache_mib(s->code), cache_mib(s->size));
 }
@@ -220,6 +226,15 @@ static void report_other(const struct cached *c, struct json *j)
 /* Records of changes: this user's, and the machine's. */
 enum { RECORDS = 2 };
 
+struct listing {
+    const struct changes *records;
+    char **names; /* those asked for; with 0, all */
+    int n_names;
+    struct json *json; /* or NULL */
+    char **configured; /* the programs listed, though they are in no record */
+    size_t n_configured;
+};
+
 static int is_recorded(const struct changes *records, const char *program)
 {
     int is = 0;
@@ -228,7 +243,16 @@ static int is_recorded(const struct changes *records, const char *program)
     return is;
 }
 
-static void report_others(const struct changes *records, struct json *j)
+static int is_listed(const struct listing *l, const char *program)
+{
+    int is = is_recorded(l->records, program);
+    for (size_t i = 0; i < l->n_configured; i++)
+        is |= !strcmp(l->configured[i], program);
+    return is;
+}
+
+/* `l` lists what was reported before. */
+static void report_others(const struct listing *l)
 {
     struct cache_items items = {0};
 
@@ -236,8 +260,8 @@ static void report_others(const struct changes *records, struct json *j)
     for (size_t i = 0; i < items.n; i++) {
         struct cached c;
         cached_open(&c, items.at[i].path, 0);
-        if (c.state != CACHE_GOOD && !(c.file.map && is_recorded(records, c.file.view.names + c.file.view.objects[0].name)))
-            report_other(&c, j);
+        if (c.state != CACHE_GOOD && !(c.file.map && is_listed(l, c.file.view.names + c.file.view.objects[0].name)))
+            report_other(&c, l->json);
         cached_close(&c);
     }
     cache_items_free(&items);
@@ -254,12 +278,40 @@ static int is_named(const struct changes *rows, const char *program, char **name
     return is;
 }
 
-static int need_recorded(const struct changes *records, const char *name)
+/* One that the configuration names by path. */
+static int report_configured(void *listing, const struct configured *c)
 {
-    char *program = enable_program(records, name), *other = enable_program(records + 1, name);
-    int failed = is_recorded(records, program) || is_recorded(records, other) ? TOOL_OK : TOOL_FAILED;
+    struct listing *l = listing;
+    struct state s = {.by = "configuration"};
+    char *program = realpath(c->program, NULL);
+
+    if (!program || is_listed(l, program) ||
+        (l->n_names && !is_named(&l->records[0], program, l->names, l->n_names))) {
+        free(program);
+        return TOOL_OK;
+    }
+    l->configured = must_grow(l->configured, l->n_configured + 1, sizeof *l->configured);
+    l->configured[l->n_configured++] = program;
+    try_start(&s, NULL, c->program);
+    if (s.why && !s.snapshot && !c->is_plain_without) {
+        free(s.why);
+        s.why = NULL;
+    }
+    if (s.why)
+        s.remedy = cached_build(c->program, c->analyses);
+    (l->json ? print_json(l->json, c->program, NULL, &s) : print_text(c->program, NULL, &s));
+    int status = s.why ? TOOL_FAILED : TOOL_OK;
+    state_free(&s);
+    return status;
+}
+
+static int need_listed(const struct listing *l, const char *name)
+{
+    char *program = enable_program(l->records, name), *other = enable_program(l->records + 1, name);
+    int failed = is_listed(l, program) || is_listed(l, other) ? TOOL_OK : TOOL_FAILED;
     if (failed)
-        complain("status", "%s: it is neither enabled nor changed by set-interp", program);
+        complain("status", "%s: it is neither enabled nor changed by set-interp, nor does the configuration name it by path",
+                 program);
     free(other);
     free(program);
     return failed;
@@ -291,12 +343,19 @@ static int status_of_programs(char **names, int n, struct json *j)
         listed += report_record(&records[i], names, n, j, &status);
         free(path[i]);
     }
+    struct listing l = {.records = records, .names = names, .n_names = n, .json = j};
+    const char *wrong = failed ? NULL : enable_each_configured(report_configured, &l, &status);
+    if (wrong)
+        complain("status", "%s", wrong);
     for (int i = 0; i < n && !failed; i++)
-        status |= need_recorded(records, names[i]);
-    if (!n && !listed && !j && !failed)
+        status |= need_listed(&l, names[i]);
+    if (!n && !listed && !l.n_configured && !j && !failed)
         puts("no program is enabled");
     if (!n && !failed)
-        report_others(records, j);
+        report_others(&l);
+    for (size_t i = 0; i < l.n_configured; i++)
+        free(l.configured[i]);
+    free(l.configured);
     for (int i = 0; i < RECORDS; i++)
         changes_free(&records[i]);
     return failed ? TOOL_FAILED : status;

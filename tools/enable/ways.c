@@ -142,9 +142,9 @@ char *way_trouble(const struct change *c, char **remedy)
     const char *program = change_program(c), *path = c->field[CHANGE_PATH];
     const struct way *way = way_of(c);
 
-    *remedy = must_print("mvld enable %s", program);
+    *remedy = shell_command("mvld enable", program);
     if (access(program, F_OK)) {
-        *remedy = must_print("mvld disable %s", program);
+        *remedy = shell_command("mvld disable", program);
         return must_print("the program is gone");
     }
     if (!change_stands(c) && !way->text)
@@ -152,7 +152,7 @@ char *way_trouble(const struct change *c, char **remedy)
     if (!change_stands(c) && access(path, F_OK))
         return must_print("%s is gone", path);
     if (!change_stands(c)) {
-        *remedy = must_print("mvld disable %s", program);
+        *remedy = shell_command("mvld disable", program);
         return must_print("%s was changed since mvld made it", path);
     }
     if (way->text && !is_of_this_mvld(way, c))

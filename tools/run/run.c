@@ -5,6 +5,7 @@
  * loader adds objects of dlopen.
  */
 #include "tools/cache/items.h"
+#include "tools/cache/print.h"
 #include "tools/config/make.h"
 #include "tools/common/elf_file.h"
 #include "tools/common/paths.h"
@@ -16,8 +17,10 @@
 #include "tools/common/tools.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 /* As a shell says it. */
@@ -61,6 +64,7 @@ static const char build_usage[] =
     "  --run                run PROGRAM, and add what it loads later (dlopen) to its snapshot,\n"
     "                       to the one that is there when it fits, else to a new one\n"
     "  --check              write nothing; say which snapshot a start of PROGRAM takes, or why none\n"
+    "  --json               print the snapshot as `mvld cache list --json' does, or null; not with --run\n"
     REQUEST_USAGE
     "  --argv0 NAME         the program's argv[0]\n"
     "  --loader FILE        instead of the installed ld-mvld.so.1\n"
@@ -77,6 +81,7 @@ struct command {
     const char *snapshot; /* of `mvld build`: MVLD_SNAPSHOT */
     int direct;  /* the loader is executed, and loads the program */
     int children; /* descendants start under mvld, too */
+    int json;     /* of `mvld build' */
     const char *file; /* the user's command, and its arguments */
     char **asked;
     char **argv; /* argv[first] is argv[0] of the program: for a script, its interpreter */
@@ -226,6 +231,47 @@ static int start(const struct program *p, struct command *c, const char *loader)
     return CANNOT_EXECUTE;
 }
 
+/* This process ends as a child that becomes the program: prints the snapshot whose folder the loader prints. */
+static int report(pid_t child, int from)
+{
+    struct json json = {.to = stdout};
+    struct cache_item item = {.kind = CACHE_SNAPSHOT};
+    struct cached c;
+    size_t room = 0;
+    int status = -1;
+    FILE *said = fdopen(from, "r");
+
+    if (said && getline(&item.path, &room, said) > 0)
+        item.path[strcspn(item.path, "\n")] = 0;
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+        ;
+    if (status || !item.path) {
+        puts("null");
+        return WIFEXITED(status) && WEXITSTATUS(status) ? WEXITSTATUS(status) : TOOL_FAILED;
+    }
+    cache_item_measure(&item);
+    cached_open(&c, item.path, 0);
+    cache_print(&json, &item, &c);
+    cached_close(&c);
+    return TOOL_OK;
+}
+
+/* Returns in a child, with its standard output in a pipe; the parent reports. */
+static void report_end(const char *subcommand)
+{
+    int ends[2];
+    pid_t child = pipe2(ends, O_CLOEXEC) ? -1 : fork();
+
+    if (child > 0) {
+        close(ends[1]);
+        exit(report(child, ends[0]));
+    }
+    if (child < 0 || dup2(ends[1], STDOUT_FILENO) < 0) {
+        complain(subcommand, "%s", strerror(errno));
+        exit(TOOL_FAILED);
+    }
+}
+
 static int run(const struct command *blank, const char *usage, int argc, char **argv)
 {
     const struct option options[] = {REQUEST_OPTIONS,
@@ -234,7 +280,8 @@ static int run(const struct command *blank, const char *usage, int argc, char **
                                      {"direct", no_argument, NULL, 'D'},
                                      {"help", no_argument, NULL, 'h'},
                                      {blank->snapshot ? "run" : "children", no_argument, NULL, blank->snapshot ? 'r' : 'C'},
-                                     {"check", no_argument, NULL, 'k'},
+                                     {blank->snapshot ? "check" : NULL, no_argument, NULL, 'k'}, /* NULL ends it */
+                                     {"json", no_argument, NULL, 'j'},
                                      {0}};
     struct command command = *blank;
     struct request r = {0};
@@ -251,6 +298,7 @@ static int run(const struct command *blank, const char *usage, int argc, char **
         case 'h': fputs(usage, stdout); return TOOL_OK;
         case 'r': command.snapshot = "run"; break;
         case 'k': command.snapshot = "check"; break;
+        case 'j': command.json = 1; break;
         default:
             if (request_option(&r, command.name, c, optarg))
                 return TOOL_USAGE;
@@ -260,10 +308,16 @@ static int run(const struct command *blank, const char *usage, int argc, char **
         complain(command.name, "--direct and --children exclude each other");
         return TOOL_USAGE;
     }
+    if (command.json && !strcmp(command.snapshot, "run")) {
+        complain(command.name, "--json and --run exclude each other: PROGRAM prints, too");
+        return TOOL_USAGE;
+    }
     if (optind == argc) {
         fputs(usage, stderr);
         return TOOL_USAGE;
     }
+    if (command.json)
+        report_end(command.name);
     size_t n = (size_t)(argc - optind);
     command.first = 2 * MOST_SCRIPTS + 5;
     command.argv = must_alloc(command.first + n + 1, sizeof(char *));

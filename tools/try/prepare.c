@@ -220,9 +220,10 @@ const char *prepare_ways(struct try_runs *r, const char *scratch, char **argv)
         return why;
     run_silently((char **)analyze, plain, &here);
     int refused = interp_essential(real) != NULL;
+    char *word = shell_word(p.path);
     char **wrapper = !refused && !strcmp(p.path, argv[0]) ? wrapped(argv, real) : NULL;
     if (wrapper)
-        add_snapshot(r, "wrapper, direct-calls", must_print("mvld enable %s", p.path), "direct-calls", argv, wrapper,
+        add_snapshot(r, "wrapper, direct-calls", must_print("mvld enable %s", word), "direct-calls", argv, wrapper,
                      second_cache(scratch), &here);
     const char *by = wrapper ? "--by set-interp " : "";
     struct try_place place = here;
@@ -232,16 +233,17 @@ const char *prepare_ways(struct try_runs *r, const char *scratch, char **argv)
         free(copy);
     }
     if (place.mounts >= 0) {
-        add_snapshot(r, "set-interp, direct-calls", must_print("mvld enable %s%s", by, p.path), "direct-calls", argv, argv,
+        add_snapshot(r, "set-interp, direct-calls", must_print("mvld enable %s%s", by, word), "direct-calls", argv, argv,
                      scratch, &place);
         add_snapshot(r, "set-interp, direct-calls, concat",
-                     must_print("mvld enable %s--pass direct-calls --pass concat %s", by, p.path),
+                     must_print("mvld enable %s--pass direct-calls --pass concat %s", by, word),
                      "direct-calls, concat", argv, argv, scratch, &place);
     }
     if (!wrapper)
         add_snapshot(r, "mvld run, direct-calls", must_print("mvld run --pass direct-calls -- %s", argv[0]),
                      "direct-calls", argv, command_of(argv, (const char *const[]){mvld, "run", "--", NULL}),
                      second_cache(scratch), &here);
+    free(word);
     free(analyses);
     free(real);
     return NULL;
