@@ -65,7 +65,7 @@
 #ifndef RIMF_ANALYSIS_H
 #define RIMF_ANALYSIS_H
 
-#include "rimf/base/hash.h"
+#include "rimf/base/base.h"
 #include "rimf/base/file_id.h"
 
 #include <elf.h>
@@ -167,7 +167,7 @@ enum analysis_reason {
     ANALYSIS_REASONS
 };
 
-/* As a sentence (analysis/reasons.c). */
+/* As a sentence (analysis/analysis.c). */
 const char *analysis_reason_words(enum analysis_reason);
 
 enum analysis_unit_flags {
@@ -378,5 +378,10 @@ int analysis_find(struct analysis_file *, const struct rimf_sys *, const struct 
 int analysis_map(struct analysis_file *, const struct rimf_sys *, const char *path, uint32_t user,
                 uint32_t wanted, const char **why);
 void analysis_unmap(struct analysis_file *, const struct rimf_sys *);
+
+/* analysis/check.c, for open.c.  Checks the view's table of that kind: NULL, or a static sentence.  The tables that it is compared with
+ * have been checked: segments before all, units before references, frames and branches, and before calls,
+ * if they are opened at all. */
+const char *analysis_check(const struct analysis *, uint32_t kind);
 
 #endif

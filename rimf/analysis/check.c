@@ -5,7 +5,7 @@
  * Each entry is checked once.  Units are compared with segments, and calls, references and frames with
  * units, by walking both in step, so the cost is linear.
  */
-#include "rimf/analysis/private.h"
+#include "rimf/analysis/analysis.h"
 
 #include "rimf/base/base.h"
 

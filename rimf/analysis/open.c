@@ -5,7 +5,7 @@
  * Order of checks: the header's bounds, its checksum, the directory, then for each table its checksum and
  * its entries (analysis/check.c).
  */
-#include "rimf/analysis/private.h"
+#include "rimf/analysis/analysis.h"
 
 #include "rimf/base/base.h"
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/base/base.c: strings, numbers, formatting.
+ * rimf/base/base.c: strings, numbers, formatting, hashes, sorting.
  */
 #include "rimf/base/base.h"
+
 
 #include <errno.h> /* numbers only */
 
@@ -259,4 +260,91 @@ size_t rimf_format(char *to, size_t size, const char *format, ...)
     length = rimf_vformat(to, size, format, args);
     va_end(args);
     return length;
+}
+
+/* ---- hash --------------------------------------------------------------------------------------
+ *
+ * A hash against accidental damage.
+ *  
+ */
+
+uint64_t rimf_hash_more(uint64_t hash, const void *bytes, size_t size)
+{
+    const uint8_t *at = bytes;
+    uint64_t word;
+
+    for (; size >= sizeof word; at += sizeof word, size -= sizeof word) {
+        memcpy(&word, at, sizeof word);
+        hash = rimf_mix(hash, word);
+    }
+    if (size) {
+        word = 0;
+        memcpy(&word, at, size);
+        hash = rimf_mix(hash, word);
+    }
+    return hash;
+}
+
+/* The length is hashed first, so that trailing zeros count. */
+uint64_t rimf_hash(const void *bytes, size_t size)
+{
+    return rimf_hash_more(rimf_mix(0, size), bytes, size);
+}
+
+/* ---- order by address --------------------------------------------------------------------------
+ *
+ * Heap sort, in place: it needs no memory and no recursion.
+ *  
+ */
+
+/* ---- order by address: heap sort, in place */
+
+static uintptr_t key_at(const char *elements, size_t size, size_t i)
+{
+    return *(const uintptr_t *)(const void *)(elements + i * size);
+}
+
+/* Most are single words. */
+static inline void move(void *to, const void *from, size_t size)
+{
+    if (size == sizeof(uintptr_t))
+        *(uintptr_t *)to = *(const uintptr_t *)from;
+    else
+        memcpy(to, from, size);
+}
+
+static void sift(char *elements, size_t root, size_t n, size_t size)
+{
+    _Alignas(8) char moving[RIMF_SORT_MAX];
+    uintptr_t key = key_at(elements, size, root);
+
+    move(moving, elements + root * size, size);
+    for (size_t child; (child = 2 * root + 1) < n; root = child) {
+        if (child + 1 < n && key_at(elements, size, child + 1) > key_at(elements, size, child))
+            child++;
+        if (key_at(elements, size, child) <= key)
+            break;
+        move(elements + root * size, elements + child * size, size);
+    }
+    move(elements + root * size, moving, size);
+}
+
+void rimf_sort(void *array, size_t n, size_t size)
+{
+    char *elements = array;
+    _Alignas(8) char last[RIMF_SORT_MAX];
+    size_t i = 1;
+
+    while (i < n && key_at(elements, size, i - 1) <= key_at(elements, size, i))
+        i++;
+    if (i >= n)
+        return;
+    for (i = n / 2; i-- > 0;)
+        sift(elements, i, n, size);
+    for (i = n; i-- > 1;) {
+        move(last, elements + i * size, size);
+        move(elements + i * size, elements, size);
+        move(elements, last, size);
+        sift(elements, 0, i, size);
+    }
 }

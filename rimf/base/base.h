@@ -75,4 +75,25 @@ size_t rimf_vformat(char *to, size_t size, const char *format, va_list);
 size_t rimf_format(char *to, size_t size, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* ---- hash ------------------------------------------------------ */
+
+/* Adds eight bytes to a hash: multiply and fold. */
+static inline uint64_t rimf_mix(uint64_t hash, uint64_t word)
+{
+    hash = (hash ^ word) * 0x9e3779b97f4a7c15u; /* 2^64 divided by the golden ratio */
+    return hash ^ hash >> 29;
+}
+/* A 64-bit hash against accidents; `bytes` may have any alignment. */
+uint64_t rimf_hash(const void *bytes, size_t size);
+/* Continues `hash` over these bytes. */
+uint64_t rimf_hash_more(uint64_t hash, const void *bytes, size_t size);
+
+/* ---- order by address ------------------------------------------ */
+
+#define RIMF_SORT_MAX 64u
+
+/* Sorts `n` elements of `size` bytes, at most RIMF_SORT_MAX, by the address (uintptr_t) at their
+ * start.  Cheap if they are already sorted. */
+void rimf_sort(void *elements, size_t n, size_t size);
+
 #endif

@@ -5,7 +5,6 @@
 #include "rimf/base/cpu.h"
 
 #include "rimf/base/base.h"
-#include "rimf/base/hash.h"
 
 #include <errno.h> /* numbers only */
 

@@ -5,7 +5,6 @@
 #include "rimf/base/file_id.h"
 
 #include "rimf/base/base.h"
-#include "rimf/base/hash.h"
 #include "rimf/base/sys.h"
 
 #include <errno.h> /* numbers only */

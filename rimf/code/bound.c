@@ -11,7 +11,6 @@
 #include "rimf/code/code.h"
 
 #include "rimf/base/base.h"
-#include "rimf/base/hash.h"
 
 #include <errno.h>    /* numbers only */
 #include <sys/mman.h> /* numbers only */

@@ -31,7 +31,7 @@ void code_instructions_release(struct rimf_heap *, struct code_instructions *);
 /* The instruction at the address, or NULL. */
 struct mvld_instruction *code_instruction_at(const struct code_instructions *, uintptr_t address);
 
-/* ---- code/frame.c: how a function is unwound --------------------------------------------------- */
+/* ---- code/trampoline.c: how a function is unwound --------------------------------------------------- */
 
 struct code_frame {
     struct reader initial, program; /* instructions of the CIE, and of the FDE */

@@ -8,7 +8,6 @@
 #include "rimf/code/code.h"
 
 #include "rimf/base/base.h"
-#include "rimf/base/sort.h"
 #include "rimf/image/edits.h"
 #include "rimf/image/original.h"
 #include "rimf/moved/moved.h"

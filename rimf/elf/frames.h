@@ -52,7 +52,7 @@ struct cie {
 /* Reads the content of a CIE's record.  0, or -1: its form is unknown. */
 int cie_read(struct reader, struct cie *);
 
-/* elf/cfa.c: returns 1 if the reader's call frame program is understood, and valid for moved code. */
+/* elf/frames.c: returns 1 if the reader's call frame program is understood, and valid for moved code. */
 int cfa_can_move(struct reader *);
 
 #endif

@@ -103,7 +103,7 @@ int elf_note_each(const struct elf_view *, const char *name, uint32_t type,
 /* NULL if there is none. */
 const uint8_t *elf_build_id(const struct elf_view *, size_t *size);
 
-/* ---- elf/versions.c ------------------------------------------------------ */
+/* ---- elf/symbols.c ------------------------------------------------------ */
 
 #define ELF_VERSION_HIDDEN 0x8000u
 #define ELF_VERSION_INDEX 0x7fffu

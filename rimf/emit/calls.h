@@ -3,9 +3,9 @@
  * rimf/emit/calls.h: makes the calls of one object through slots as passes want, for either copy of its code:
  *
  *     patch     this process, where the object was mapped, or where its code moved before    realise/calls.c
- *     moved     a copy that is being made                                                    moved/calls.c
+ *     moved     a copy that is being made                                                    moved/code.c
  *
- * For a snapshot no call is made a second time: store/write_overlay.c writes the pages that `patch`
+ * For a snapshot no call is made a second time: store/writer.c writes the pages that `patch`
  * changed.
  *
  * The wanted target is queried once for each slot.  Each call is read, compared with the analysis, or with

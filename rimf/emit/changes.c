@@ -6,7 +6,6 @@
 #include "rimf/emit/changes.h"
 
 #include "rimf/base/base.h"
-#include "rimf/base/sort.h"
 #include "rimf/patch/patch.h"
 
 #include <errno.h> /* numbers only */

@@ -79,7 +79,7 @@ struct rimf_object {
     int finished;   /* moved/moved.h: the addresses that it holds are what they will be */
     struct {
         int open;    /* it is writable now, */
-        int to_open; /* and should be (store/apply_pointers.c) */
+        int to_open; /* and should be (store/apply_moved.c) */
     } relro;
 };
 

@@ -26,7 +26,7 @@ void rimf_table_publish(struct mvld_image *, struct rimf_table *);
 /* Returns 1 if a debugger may have breakpoints in the code. */
 int rimf_image_is_traced(const struct mvld_image *);
 
-/* ---- image/object.c ------------------------------------------------------- */
+/* ---- image/table.c ------------------------------------------------------- */
 
 struct rimf_object *rimf_object_create(struct mvld_image *, const struct rimf_source *);
 

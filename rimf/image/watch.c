@@ -10,7 +10,6 @@
 #include "rimf/image/private.h"
 
 #include "rimf/base/base.h"
-#include "rimf/base/sort.h"
 
 #include <errno.h> /* numbers only */
 

@@ -5,7 +5,6 @@
 #include "rimf/moved/moved.h"
 
 #include "rimf/base/base.h"
-#include "rimf/base/sort.h"
 #include "rimf/emit/changes.h"
 #include "rimf/image/edits.h"
 

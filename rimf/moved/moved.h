@@ -135,7 +135,7 @@ uint8_t *moving_byte(struct moving *, uint32_t linked);
 /* Gives the displacement at `at`, of an instruction that ends at `next`, the target `target`.  0, or negative
  * errno: it is too far. */
 int moving_target(struct moving *, uint8_t *at, uintptr_t next, uintptr_t target);
-/* moved/calls.c: after the bytes, calls of other objects.  Likewise. */
+/* moved/code.c: after the bytes, calls of other objects.  Likewise. */
 int move_calls(struct moving *);
 /* moved/frames.c: writes frames of code that no object describes to `to`.  Returns their end. */
 struct rimf_described;

@@ -16,7 +16,6 @@
 #include "rimf/moved/moved.h"
 
 #include "rimf/base/base.h"
-#include "rimf/base/sort.h"
 #include "rimf/image/private.h"
 #include "rimf/patch/private.h"
 

@@ -14,7 +14,7 @@
  *
  *     frames:          table →        ← names of later ones, names | .eh_frame of moved code →
  *
- * and is announced to debuggers by GDB's JIT interface (moved/debug.c).  In a snapshot it is a file on
+ * and is announced to debuggers by GDB's JIT interface (moved/names.c).  In a snapshot it is a file on
  * disk, concat.so, with addresses of the library that the region is in; the process that
  * starts from the snapshot gives that library this file's name (the loader's store/store.c), so
  * debuggers take the file for the library.  What comes later is announced all the same:
@@ -60,7 +60,7 @@ int moved_names_of(struct mvld_image *, const struct rimf_object *, int unnamed,
 void moved_names_added(const struct mvld_image *, const struct rimf_described *, size_t n, moved_names_visitor *,
                        void *cookie);
 
-/* ---- moved/debug.c, moved/names.c ------------------------------------------------------------- */
+/* ---- moved/names.c, moved/names.c ------------------------------------------------------------- */
 
 /* Tells debuggers about new moved code; or about added code, whose frames are the last.  0, or negative errno
  * with a sentence. */

@@ -7,7 +7,7 @@
  */
 #include "rimf/patch/private.h"
 
-#include "rimf/base/sort.h"
+#include "rimf/base/base.h"
 
 /* ---- order ---- */
 

@@ -6,11 +6,14 @@
 #include "rimf/store/writer.h"
 
 #include "rimf/base/base.h"
-#include "rimf/moved/moved.h"
 #include "rimf/base/cpu.h"
+#include "rimf/moved/moved.h"
 
+#include <errno.h>    /* numbers only */
 #include <errno.h> /* numbers only */
+#include <fcntl.h>    /* numbers only */
 #include <fcntl.h> /* numbers only */
+#include <sys/mman.h> /* numbers only */
 #include <sys/statfs.h>
 #include <sys/statvfs.h> /* numbers only */
 
@@ -169,4 +172,115 @@ int write_may_run(const struct rimf_sys *sys, int folder)
     struct statfs fs;
 
     return SYS3(sys, SYS_fstatfs, folder, &fs, 0) || !(fs.f_flags & ST_NOEXEC);
+}
+
+/* ---- overlays ----------------------------------------------------------------------------------
+ *
+ * Copies files, with this process's code in place of theirs.
+ *
+ * Each part is written by one call.  The kernel keeps data that is written at once in large pieces, if the
+ * file system supports it (ext4 since Linux 6.16, XFS, btrfs), and since 6.18 a page fault in one of them
+ * maps all of it.  So a text has pieces of its own, and starts have fewer faults.  copy_file_range makes
+ * pieces of 64 KiB.  Data that is read from disk again comes in small ones.
+ *  
+ */
+
+/* Writes the mapped part of the original that is not written yet, up to `end`. */
+static int write_original(const struct rimf_sys *sys, int fd, const char *original,
+                          uint64_t *written, uint64_t end)
+{
+    uint64_t at = *written;
+
+    if (end <= at)
+        return 0;
+    *written = end;
+    return cache_write_part(sys, fd, original + at, end - at, at);
+}
+
+/* Writes the original, with the present executable segments, which are also added to the table. */
+static int write_parts(struct writer *w, const struct rimf_object *object, uint32_t number,
+                       const char *original, int fd)
+{
+    const struct rimf_sys *sys = w->image->sys;
+    const Elf64_Phdr *ph = object->public.phdr;
+    uint64_t whole = object->file.id.size, written = 0, end;
+    int error = 0;
+
+    for (size_t i = 0; i < object->public.phnum && !error; i++) {
+        uint64_t start = rimf_page_down(ph[i].p_vaddr);
+        struct manifest_text text = {
+            .object = number,
+            .linked = start,
+            .size = rimf_page_up(ph[i].p_vaddr + ph[i].p_memsz) - start,
+            .offset = rimf_page_down(ph[i].p_offset),
+        };
+        const void *pages = (const void *)(object->public.bias + start);
+
+        if (ph[i].p_type != PT_LOAD || ph[i].p_flags != (PF_R | PF_X) ||
+            ph[i].p_filesz != ph[i].p_memsz)
+            continue;
+        if (text.offset >= whole)
+            return -ENOEXEC;
+        text.hash = rimf_hash(pages, text.size);
+        error = write_original(sys, fd, original, &written, text.offset);
+        end = text.size < whole - text.offset ? text.offset + text.size : whole;
+        if (!error)
+            error = cache_write_part(sys, fd, pages, end - text.offset, text.offset);
+        written = end > written ? end : written; /* files may have segments in any order */
+        w->texts[w->header->n_texts++] = text;
+    }
+    return error ? error : write_original(sys, fd, original, &written, whole);
+}
+
+static int is_file(const struct rimf_sys *sys, int fd, const struct file_id *identity)
+{
+    struct stat st;
+
+    return !SYS3(sys, SYS_fstat, fd, &st, 0) && file_id_is(identity, &st);
+}
+
+static int fill(struct writer *w, const struct rimf_object *object, struct manifest_object *entry,
+                uint32_t number, int from, int to)
+{
+    const struct rimf_sys *sys = w->image->sys;
+    uint64_t size = object->file.id.size;
+    long original;
+    int error;
+
+    if (!is_file(sys, from, &object->file.id))
+        return rimf_fail(w->image, ESTALE, "%s: the file there is not the one that was mapped",
+                         object->public.name);
+    /* Only the kernel reads there: if the file becomes shorter, that is an error and no signal. */
+    original = sys_mmap(sys, 0, size, PROT_READ, MAP_PRIVATE | MAP_POPULATE, from, 0);
+    error = sys_failed(original) ? (int)original
+                                 : write_parts(w, object, number, (const char *)original, to);
+    if (!sys_failed(original))
+        sys_munmap(sys, (uintptr_t)original, size);
+    if (!error)
+        error = write_finish(sys, to, &entry->overlay);
+    return error ? rimf_fail(w->image, -error, "%s: its overlay cannot be written (error %d)",
+                             object->public.name, -error)
+                 : 0;
+}
+
+int write_overlay(struct writer *w, const struct rimf_object *object, struct manifest_object *entry,
+                  uint32_t number, const char *name)
+{
+    const struct rimf_sys *sys = w->image->sys;
+    const char *path = object->public.name;
+    long from = sys_openat(sys, path, O_RDONLY | O_CLOEXEC, 0), to;
+    int error;
+
+    if (sys_failed(from))
+        return rimf_fail(w->image, (int)-from, "%s: it cannot be read (error %ld)", path, -from);
+    to = cache_create(sys, w->folder, name);
+    if (sys_failed(to)) {
+        error = rimf_fail(w->image, (int)-to, "%s: its overlay cannot be made (error %ld)", path,
+                          -to);
+    } else {
+        error = fill(w, object, entry, number, (int)from, (int)to);
+        sys_close(sys, (int)to);
+    }
+    sys_close(sys, (int)from);
+    return error;
 }

@@ -8,7 +8,7 @@
 #include "tools/interp/interp.h"
 
 #include "loader/config/config.h"
-#include "rimf/base/hash.h"
+#include "rimf/base/base.h"
 
 #include <dirent.h>
 #include <inttypes.h>

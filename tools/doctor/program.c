@@ -4,7 +4,6 @@
  * the snapshot of its next start exists.
  */
 #include "loader/manager/private.h"
-#include "rimf/base/hash.h"
 #include "rimf/base/base.h"
 #include "tools/cache/state.h"
 #include "tools/common/paths.h"

@@ -7,7 +7,7 @@
  * a file that decides about the result was changed since, and after a day: what else may fail, such
  * as a full disk, leaves no trace.
  */
-#include "rimf/base/hash.h"
+#include "rimf/base/base.h"
 #include "tools/analyze/analyze.h"
 #include "tools/cache/items.h"
 #include "tools/common/paths.h"

@@ -39,7 +39,6 @@
 #include "rimf/base/base.h"
 #include "passes/multiverse/engine/interface.h"
 #include "rimf/base/lock.h"
-#include "rimf/base/sort.h"
 #include "passes/multiverse/site/site.h"
 
 #include "mvld/descriptor.h"
