@@ -36,9 +36,10 @@ MOVABLE = re.compile(r"(mov[lbq]?|xor|lea|add|sub|set\w+) (?!.*\(%rip\)).*")
 FLAGS_READ = re.compile(r"(j(?!mp)|set|cmov|adc|sbb|rc[lr]|lahf|pushf|loop)")
 FLAGS_LOST = re.compile(r"(cmp|test|and|or|xor|add|sub|neg|imul|jmp|call|ret)[bwlq]?\b")
 MOVED = 24  # bytes at most
+UNKNOWN = -1  # the leaf is in a register, as that of intel_check_word and handle_intel, which ask leaf 4 three dozen times
 # What is asked again and again, so that it pays to remember it without an earlier process
 # (is_asked_again in cpuid.c).
-AGAIN = {0x80000000, 0x80000005, 0x80000006}
+AGAIN = {4, 0x80000000, 0x80000005, 0x80000006, UNKNOWN}
 # Only handle_amd asks these, and it is called a dozen times.  Functions that run once
 # lie in other pages, and to copy a page costs as much as they would save.
 DECISIVE = {0x80000005, 0x80000006}
@@ -145,7 +146,7 @@ def questions(path, memory):
             continue
         start = code[first][0]
         leaf = re.findall(r"\bmov \$0x([0-9a-f]+),%eax", " ".join(text for _, text in code[first:i]))
-        found.append((start, memory.bytes(start, at - start), int(leaf[0], 16) if leaf else -1))
+        found.append((start, memory.bytes(start, at - start), int(leaf[0], 16) if leaf else UNKNOWN))
     pages = {at // PAGE for at, _, leaf in found if leaf in DECISIVE}
     return [(at, before, leaf in AGAIN and {at // PAGE, (at + JUMP - 1) // PAGE} <= pages)
             for at, before, leaf in found][:SITES]

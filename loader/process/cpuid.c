@@ -7,9 +7,9 @@
  * from them go to stubs of host/entry.S, which call this file.  Two kinds of answers are reused:
  *
  *   - of this process: the highest extended leaf, the caches of the first and second level, and a
- *     cache by its number, which glibc queries a dozen times.  These answers depend neither on time
- *     nor on earlier queries.  If the CPUs of a machine differ in them, the answer is also random
- *     under the host loader.
+ *     cache by its number, which glibc queries a dozen times, on an Intel CPU three dozen times.  These
+ *     answers depend neither on time nor on earlier queries.  If the CPUs of a machine differ in
+ *     them, the answer is also random under the host loader.
  *   - of an earlier process, if its record (rimf/base/cpu.h) fits.  The answers to the queries that
  *     check this are reused, too.
  *
@@ -31,7 +31,7 @@
 
 static int is_asked_again(uint32_t leaf)
 {
-    return leaf == 0x80000000 || leaf == 0x80000005 || leaf == 0x80000006 ||
+    return leaf == 4 || leaf == 0x80000000 || leaf == 0x80000005 || leaf == 0x80000006 ||
            leaf == 0x80000008 || leaf == 0x8000001d;
 }
 

@@ -270,7 +270,9 @@ def cpuid(programs):
                       for line in lines if not re.match(r"(1|b|1f) ", line)])
     plain, mvld = asked
     check(set(plain) == set(mvld), f"{set(plain) ^ set(mvld)}")
-    again = [line for line in plain if plain.count(line) > 6 or re.match("8000000[56] ", line)]
+    # leaf 2 is asked in another page, which is not copied for it
+    again = [line for line in plain if (plain.count(line) > 6 and not line.startswith("2 ")) or
+             re.match("8000000[56] ", line)]
     if len(again) < 6 or not shutil.which("objdump"):
         check(len(mvld) <= len(plain), f"{len(plain)}, {len(mvld)}")
         support.skip("this host loader, or on this CPU, asks nothing again and again")
