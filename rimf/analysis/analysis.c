@@ -90,7 +90,6 @@ int analysis_is_of(const struct analysis *s, const void *build_id, size_t size)
 /* ---- reasons -----------------------------------------------------------------------------------
  *
  * Reasons as sentences.
- *  
  */
 
 const char *analysis_reason_words(enum analysis_reason reason)

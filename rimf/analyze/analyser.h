@@ -5,9 +5,9 @@
  *     object_open              file, segments, build-id               object.c
  *     object_read_references   relocations, symbols                   object_relocations.c
  *     frames_read              ranges of .eh_frame                    frames.c
- *     frame_list_read          all its records                        frames/list.c
+ *     frame_list_read          all its records                        frames/frames.c
  *     units_make               units from them, without PLTs          units.c
- *     mark_units               decode: where instructions start       mark.c
+ *     mark_units               decode: where instructions start       units.c
  *     check_units              who leads or points into the middle    check.c
  *     check_places             whose places are kept as data          places.c
  *     check_moved_frames       which units unwind elsewhere, too      unwinding.c
@@ -17,7 +17,7 @@
  *     emit_units               calls, references, jump tables         emit.c, tables.c
  *     emit_moved_frames        unwinding of moved code                unwinding.c
  *     emit_fixed               what keeps its address                 fixed.c, tabled.c
- *     emit_names               what debuggers shall find of moved code names.c
+ *     emit_names               what debuggers shall find of moved code emit.c
  *     analysis_make             the file                               write.c
  *
  * Each step reads the results of earlier ones, and does not change them, except a unit's reason: the first

@@ -124,7 +124,6 @@ void emit_units(struct analyser *a)
  *
  * What debuggers shall find of moved code (analysis/analysis.h, SYMBOLS): the functions
  * that either symbol table of the file names, where they may move.
- *  
  */
 
 /* By place and name, so that what both tables say stands side by side. */

@@ -10,7 +10,7 @@
  * - Code of the large model adds constants to its own address, or to that of the GOT.  If any
  *   code computes in this way, all of the object keeps its addresses.
  * - Who asks for the segments of all objects may look for its own functions there, and moved code
- *   lies in another object's (object_watched.c).  Functions that only vtables hold are not
+ *   lies in another object's (object.c).  Functions that only vtables hold are not
  *   asked for (tabled.c).
  *
  * Code that does not move keeps its address.  Padding between functions does not: a symbol there marks the

@@ -317,7 +317,6 @@ void object_close(struct object *o)
  * Code that calls dl_iterate_phdr may look there for the object of one of its own functions, as the JVM
  * does to find its home.  It may run elsewhere, but the addresses that it looks up must not change
  * (fixed.c).
- *  
  */
 
 static int begins_with(const char *name, const char *start)

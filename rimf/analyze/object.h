@@ -85,7 +85,7 @@ int object_read_references(struct object *);
 /* The relocated word at that address, or NULL. */
 const struct pointer *object_word_at(const struct object *, uint32_t place);
 
-/* object_watched.c: sets the flags of objects whose code is identified by its address. */
+/* object.c: sets the flags of objects whose code is identified by its address. */
 void object_take_name(struct object *, const char *name, int imported);
 void object_find_restarts(struct object *);
 /* The section headers, or NULL with 0 in *n; their names, or NULL with 0 in *size. */

@@ -2,7 +2,7 @@
  *
  * rimf/analyze/tabled.c: finds functions whose address only vtables contain.
  *
- * Code that looks up the object of one of its own functions with dl_iterate_phdr (object_watched.c) has the
+ * Code that looks up the object of one of its own functions with dl_iterate_phdr (object.c) has the
  * function's address from its code: lea, or a word that code reads.  So in such an object these functions
  * keep their original addresses.  C++ cannot take the address of a virtual function (&C::f is a number in a
  * table): it is called through the object's vtable, and its canonical address may be in moved code, which

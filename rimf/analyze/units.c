@@ -206,7 +206,6 @@ int units_make(struct analyser *a)
  * Behind a byte that is no instruction decoding goes on at the next: what is found
  * there may be wrong, and the unit stays; but its branches may as well be right,
  * and then tell of other units where they are entered.
- *  
  */
 
 /* Behind what control does not go on with, NOPs are padding.  A call as the last

@@ -265,7 +265,6 @@ size_t rimf_format(char *to, size_t size, const char *format, ...)
 /* ---- hash --------------------------------------------------------------------------------------
  *
  * A hash against accidental damage.
- *  
  */
 
 uint64_t rimf_hash_more(uint64_t hash, const void *bytes, size_t size)
@@ -294,7 +293,6 @@ uint64_t rimf_hash(const void *bytes, size_t size)
 /* ---- order by address --------------------------------------------------------------------------
  *
  * Heap sort, in place: it needs no memory and no recursion.
- *  
  */
 
 /* ---- order by address: heap sort, in place */

@@ -246,7 +246,6 @@ size_t code_trampoline(const struct mvld_image *image, const struct code_splice 
  *
  * The analyser has checked that distances have four bytes and that the instructions name no address; bounds
  * are checked again, since nothing else keeps a record inside the object.
- *  
  */
 
 /* The rest of the segment from there on. */

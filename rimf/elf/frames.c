@@ -139,7 +139,6 @@ int cie_read(struct reader r, struct cie *cie)
  * Nearly every one is: it describes registers and the stack, and steps through the code by distances.
  * Exceptions are DW_CFA_set_loc, which has an address, and expressions that have one (DW_OP_addr) or start
  * from RIP.  Anything unknown may be an exception, too.
- *  
  */
 
 /* Operands: u, s: LEB128; 1, 2, 4, 8: bytes; e: an expression; -: none.  "": unknown, or not in moved code. */

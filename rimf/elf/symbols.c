@@ -242,7 +242,6 @@ size_t elf_symbol_find(const struct elf_view *view, const struct elf_name *of)
  * is hidden (not the default of its name).  Numbers 0 and 1 mean local and global without version;
  * DT_VERDEF assigns numbers to the versions that the object defines, DT_VERNEED to those that it
  * needs.  Both tables are chains of forward distances.
- *  
  */
 
 int elf_versym(const struct elf_view *view, size_t index, uint16_t *out)

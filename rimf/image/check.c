@@ -185,7 +185,6 @@ int rimf_image_check(struct mvld_image *image)
 /* ---- what it looks like ------------------------------------------------------------------------
  *
  * MVLD_DEBUG=image.
- *  
  */
 
 static const char *const kinds[] = {

@@ -162,7 +162,6 @@ const struct mvld_api *rimf_api_core(void)
  *
  * Maps moved code to original addresses.  All readers of addresses call this, and
  * most processes have no moved code: so it depends only on the list.
- *  
  */
 
 /* May run during any change of the list, on this thread (a signal handler) or another:

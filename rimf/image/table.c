@@ -114,7 +114,6 @@ void rimf_table_publish(struct mvld_image *image, struct rimf_table *table)
 /* ---- one object --------------------------------------------------------------------------------
  *
  * Describes an object from its program headers.
- *  
  */
 
 /* Why passes must not change the object, or NULL. */

@@ -213,7 +213,6 @@ int move_code(struct moving *c)
  *
  * The wanted targets are written here, as in code that does not move (emit/calls.h).  A call is bound to the
  * moved code of the function, if any; an unedited call keeps its target.
- *  
  */
 
 #define CALLS_AHEAD 8u /* code that just moved is in distant caches */

@@ -224,7 +224,6 @@ int moved_names_perf(struct mvld_image *image, const struct rimf_described *func
  *     frames:          table →        ← symbols, names | symbols, names | .eh_frame of moved code →
  *
  * A batch has one file.  Code without space for its names has none.
- *  
  */
 
 struct jit_entry {

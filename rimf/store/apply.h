@@ -27,7 +27,7 @@ struct applying {
     const struct manifest_fragment *led_to; /* the target of the word compared last; NULL: none */
 };
 
-/* ---- apply.c ---------------------------------------------------------------------- */
+/* ---- apply_start.c: an overlay -------------------------------------------------------- */
 
 /* Stores the sentence and the object (or NULL); returns -ESTALE. */
 int apply_refuse(struct applying *, const struct rimf_object *, const char *why);
@@ -58,7 +58,7 @@ int apply_compare_moved(struct applying *);
 /* Maps it, and installs the caller hooks.  0, or negative errno and nothing is changed. */
 int apply_moved(struct applying *);
 
-/* ---- apply_pointers.c -------------------------------------------------------------- */
+/* ---- apply_moved.c: words ----------------------------------------------------------- */
 
 /* The value of the word; for an address in moved code that will be mapped, the original one. */
 uintptr_t apply_original(struct applying *, uintptr_t word);

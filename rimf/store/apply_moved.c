@@ -238,7 +238,6 @@ int apply_moved(struct applying *a)
  * With tables of ours most words already do, and one of each object is compared.  The others have what the host
  * loader found, or a resolver returned: the address of moved code, which is final, or the original one.  The
  * host loader has written each of these words, so its page is already private.
- *  
  */
 
 /* The range where words of one object may be written. */

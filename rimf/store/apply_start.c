@@ -214,7 +214,6 @@ long rimf_manifest_apply(struct mvld_image *image, const struct manifest_file *f
  *
  * Checks whether an overlay's dependencies hold in this process, and maps its texts over
  * those of the object; manifest.h tells when that is right.
- *  
  */
 
 int apply_refuse(struct applying *a, const struct rimf_object *object, const char *why)

@@ -73,7 +73,7 @@
  *     relocation itself  by a table that holds the moved code's address, or in DT_RELR's way, by an addend that
  *                        is changed just before (lay.c)
  *     a resolver         of an IFUNC; a table has its moved code called, which returns such addresses
- *     apply_pointers.c   what is left, and all of them where tables are the files'
+ *     apply_moved.c      what is left, and all of them where tables are the files'
  *
  * Before anything else is changed, each word that no table wrote is compared: it must have the address of moved code,
  * or its recorded value.  RELRO is made writable for those, and they are written last, because that cannot fail.  The
@@ -372,7 +372,7 @@ const struct manifest_relocations *manifest_tables_of(const struct manifest_file
  * addresses in words.  The moved code stays mapped, in case a resolver has kept an address.  0, or negative errno:
  * some words could not be restored. */
 int manifest_take_back(struct manifest_file *, const struct rimf_sys *);
-/* lay_texts.c.  Maps these texts of one object, except those that are mapped, over those of the file, for an object
+/* manifest_file.c.  Maps these texts of one object, except those that are mapped, over those of the file, for an object
  * with this bias; `fd` is their overlay.  0, or negative errno of the first that cannot be mapped; adds the number of
  * mapped ones to *laid. */
 int manifest_lay_over(const struct manifest_file *, const struct rimf_sys *, uintptr_t bias,

@@ -204,7 +204,6 @@ int manifest_remove(const struct rimf_sys *sys, int at, const char *folder, uint
  *
  * Maps texts of a manifest over those of the files before anything is relocated
  * (manifest.h, BEFORE RELOCATION).
- *  
  */
 
 int overlay_is_text(const Elf64_Phdr *ph, size_t n, const struct manifest_text *text)

@@ -170,7 +170,6 @@ int write_moved(struct writer *w, int fd, uint64_t *end)
  *
  * The words were recorded when they were written (rimf_watch_pointer).  Nothing else points into moved code
  * yet: no code of the program has run, and the library of the region has no relocations.
- *  
  */
 
 /* ---- what resolvers chose ------------------------------------------------------------- */

@@ -182,7 +182,6 @@ int write_may_run(const struct rimf_sys *sys, int folder)
  * file system supports it (ext4 since Linux 6.16, XFS, btrfs), and since 6.18 a page fault in one of them
  * maps all of it.  So a text has pieces of its own, and starts have fewer faults.  copy_file_range makes
  * pieces of 64 KiB.  Data that is read from disk again comes in small ones.
- *  
  */
 
 /* Writes the mapped part of the original that is not written yet, up to `end`. */

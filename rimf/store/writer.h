@@ -64,7 +64,7 @@ int write_finish(const struct rimf_sys *, int fd, struct file_id *);
 /* Returns 1 if code may be mapped from files of the open folder. */
 int write_may_run(const struct rimf_sys *, int folder);
 
-/* ---- write_overlay.c ----------------------------------------------------------------- */
+/* ---- writer.c, overlays ----------------------------------------------------------------- */
 
 /* Writes a file with the object's present code, under that name; and its texts' entries. */
 int write_overlay(struct writer *, const struct rimf_object *, struct manifest_object *, uint32_t number,
@@ -72,7 +72,7 @@ int write_overlay(struct writer *, const struct rimf_object *, struct manifest_o
 
 /* ---- what a start has, too ------------------------------------------------------------- */
 
-/* write_pointers.c: records the words that depend on more than the loaded files, if words point to moved
+/* write_moved.c: records the words that depend on more than the loaded files, if words point to moved
  * code.  0, or negative errno with a sentence (last_error). */
 int write_choices(struct mvld_image *, const struct rimf_table *);
 /* Returns 1 if the word points to moved code. */

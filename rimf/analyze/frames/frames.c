@@ -146,15 +146,13 @@ int frame_landing_pads(const struct object *o, const struct frame *f, uint64_t *
 
 /* ---- the whole list ----------------------------------------------------------------------------
  *
- * What must be corrected in a copy of .eh_frame so that it describes moved
- * code.
+ * What must be corrected in a copy of .eh_frame so that it describes moved code.
  *
  * Distances inside the list do not change.  Those that point out of it do: only one encoding is accepted
  * here, four bytes counted from their own address.  A record of another kind is odd, and its code stays.
  *
- * Unlike frames.c, which finds FDEs as unwinders do, this file reads every record from the first to the end
- * mark (the one behind the last FDE): the bytes can be copied only if all of them are understood.
- *  
+ * The functions above find FDEs as unwinders do.  These read every record from the first to the end mark (the
+ * one behind the last FDE): the bytes can be copied only if all of them are understood.
  */
 
 /* Takes the personality, directly or through a word that holds its address.  0: it is named in another way. */

@@ -35,7 +35,7 @@ int frames_read(struct object *, struct vector *frames, uint64_t *list);
 int frame_landing_pads(const struct object *, const struct frame *, uint64_t *budget,
                        void (*visit)(void *cookie, uint64_t pad), void *cookie);
 
-/* ---- all records (frames/list.c) ---------------------------------------------------- */
+/* ---- all records (frames/frames.c) ---------------------------------------------------- */
 
 /* An offset is 0 if there is no distance to correct. */
 struct record {
