@@ -66,7 +66,7 @@ int main(int argc, char **argv)
     return 0;
 }
 """
-OTHER = HEADER + "int other(int) { return 100; }\n"
+OTHER = HEADER + "int other(int) { return 100; }\nint called(int) { return 200; }\n"
 
 
 def did(command, **more):
@@ -156,12 +156,15 @@ def refuses(world):
 
 
 def binds(world):
-    """bind.c: calls of one library's function go to the other's, also of one that is found through a link."""
+    """bind.c: calls of one library's function go to the other's, also of one that is found through a link; those of
+    a hidden one to the next that is there."""
     world.build("bind")
     (world.folder / "libother.so").rename(world.folder / "libother.so.1.2")
     (world.folder / "libother.so").symlink_to("libother.so.1.2")
     done = world.run("bind", "from = libcalled.so:called\nto = libother.so:other\n")
     check(done.returncode == 0 and "called 100\n" in done.stdout and "caught it" not in done.stdout, f"{done}")
+    done = world.run("bind", "from = libcalled.so:called\n")
+    check(done.returncode == 0 and "called 200\n" in done.stdout and "caught it" not in done.stdout, f"{done}")
     done = world.run("bind", "from = libcalled.so:nothing\nto = libother.so:other\n")
     check(done.returncode == 0 and done.stdout == world.plain(), f"{done}")
 
