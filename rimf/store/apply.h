@@ -2,7 +2,7 @@
  *
  * rimf/store/apply.h: a manifest while it is applied; for apply*.c.
  *
- * apply.c is the common part: whether an object is the recorded file, whether words have the recorded targets,
+ * apply_start.c has the common part: whether an object is the recorded file, whether words have the recorded targets,
  * and mapping texts.  0 means yes; -ESTALE means no, with the sentence and the object stored.
  */
 #ifndef RIMF_STORE_APPLY_H
