@@ -121,7 +121,7 @@ void filtered_leave(struct loader *);
 
 struct cpu_answers {
     const struct cpu_record *record; /* of an earlier process; NULL: none fits */
-    struct cpu_answer first[12]; /* of this process, which are queried repeatedly */
+    struct cpu_answer first[8]; /* of this process, which are queried repeatedly */
     size_t n_first;
 };
 
