@@ -128,7 +128,8 @@ struct mvld_pass {
      * program does not start, or the dlopen fails, as for a file that cannot be mapped.  The sentence is
      * written to standard error; once the program runs, only if standard error is no regular file, which may be
      * the program's own.  At the start the image has no objects yet.  map may call alloc, release, fail, log,
-     * random, file_read, and file_object (and what it serves).  It is also called at starts from a snapshot, so such a pass does not have MVLD_PASS_FREEZES.  It is not called for the host loader. */
+     * random, file_read, and file_object (and what it serves).  It is also called at starts from a snapshot, so
+     * such a pass does not have MVLD_PASS_FREEZES.  It is not called for the host loader. */
     int (*map)(const struct mvld_context *, const struct mvld_file *);
     /* relocate is called for each object as soon as it is mapped.  Nothing of its start, or of its dlopen, is
      * relocated yet, so symbols can be changed (symbol_bind, symbol_hide).  The image of this stage
@@ -264,6 +265,7 @@ struct mvld_api {
      * image's objects, and valid until the pass returns or calls this again.  NULL, with a sentence: another stage, not
      * an ELF file for this machine with segments inside the file, or no memory. */
     const struct mvld_object *(*file_object)(const struct mvld_context *, const struct mvld_file *);
+
     /* ---- The stage relocate ---------------------------------------------------- */
 
     /* For the stage relocate.  symbol_bind: every look-up of `symbol` in its object, by relocation or dlsym,

@@ -2,8 +2,9 @@
  *
  * loader/manager/run.c: runs a plan.
  *
- * A pass that fails is reported; the others and the program continue.  Only a broken image (found under MVLD_DEBUG=verify) ends the pipeline, because later passes
- * would read wrong data.  Passes that ran are still told of closed objects, to forget them.
+ * A pass that fails is reported; the others and the program continue.  Only a broken image (found under
+ * MVLD_DEBUG=verify) ends the pipeline, because later passes would read wrong data.  Passes that ran are still
+ * told of closed objects, to forget them.
  */
 #include "rimf/base/base.h"
 #include "loader/config/config.h"

@@ -22,10 +22,10 @@
 
 /* ---- in memory ----------------------------------------------------------------------- */
 
-/* Where the kernel has mapped it.  Its program headers may be arbitrary: neither the kernel nor the host loader checks all of them.  So only
- * bytes in a PT_LOAD are read; of a type that should be unique the last one is used, as host loaders do.
- * Every start reads only what the host loader reads, too (the dynamic section, the names in it), or the
- * kernel (the interpreter).
+/* Where the kernel has mapped it.  Its program headers may be arbitrary: neither the kernel nor the host loader
+ * checks all of them.  So only bytes in a PT_LOAD are read; of a type that should be unique the last one is used,
+ * as host loaders do.  Every start reads only what the host loader reads, too (the dynamic section, the names in
+ * it), or the kernel (the interpreter).
  */
 
 /* The segment that the kernel mapped last at this address (as linked), if it is readable. */

@@ -196,8 +196,8 @@ void layout_choose(struct loader *l)
 
 /* ---- analyses -------------------------------------------------------------------------------- */
 
-/* The folders of analyses, which `mvld analyze` writes.  Root's folder is for everybody, the user's own for that user; rimf/base/cache.h has the rules of trust.
- * Under AT_SECURE there is only root's.
+/* The folders of analyses, which `mvld analyze` writes.  Root's folder is for everybody, the user's own for that
+ * user; rimf/base/cache.h has the rules of trust.  Under AT_SECURE there is only root's.
  */
 
 #define FOLDER_SIZE 1024

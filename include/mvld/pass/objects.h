@@ -47,7 +47,6 @@ struct mvld_symbol {
     const struct mvld_object *object;
 };
 
-
 #define MVLD_DOMAINS_MAX 256u   /* of a process (domain_add) */
 
 enum mvld_section_kind {

@@ -134,8 +134,8 @@ __attribute__((constructor)) static void start(void)
 
 /* ---- replies */
 
-/* The result of a thread's calls.  The library is also in programs that never call it.  Its thread-local storage is on the stack of
- * each of their threads, and a thread of PTHREAD_STACK_MIN cannot spare 4 KiB.  So there is only a
+/* The result of a thread's calls.  The library is also in programs that never call it.  Its thread-local storage
+ * is on the stack of each of their threads, and a thread of PTHREAD_STACK_MIN cannot spare 4 KiB.  So there is only a
  * thread-local pointer, and the thread's first call makes the reply.
  */
 
