@@ -183,9 +183,12 @@ static void check_sections(struct analyser *a)
         const Elf64_Shdr *s = &sections[i];
         size_t room = s->sh_name < size ? size - s->sh_name : 0;
 
-        if (s->sh_flags & SHF_ALLOC && is_identifier(names + s->sh_name, room) &&
-            strncmp(names + s->sh_name, "multiverse_", 11))
-            (s->sh_flags & SHF_EXECINSTR ? keep_section : keep_places)(a, s->sh_addr, s->sh_addr + s->sh_size, &budget);
+        if (s->sh_flags & SHF_ALLOC && is_identifier(names + s->sh_name, room)) {
+            if (s->sh_flags & SHF_EXECINSTR)
+                keep_section(a, s->sh_addr, s->sh_addr + s->sh_size, &budget);
+            else if (strncmp(names + s->sh_name, "multiverse_", 11))
+                keep_places(a, s->sh_addr, s->sh_addr + s->sh_size, &budget);
+        }
         if (room >= sizeof stack_maps && !memcmp(names + s->sh_name, stack_maps, sizeof stack_maps))
             a->object.flags |= ANALYSIS_LOOKED_UP;
     }

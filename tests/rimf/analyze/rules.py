@@ -141,6 +141,9 @@ for name, reason, body, rest in CASES:
     expect(name, reason, body, rest)
 FUNCTION = '.section own,"ax",@progbits\n' + FUNCTION
 expect("section", "its section has bounds that code may ask for", "ret")
+FUNCTION = FUNCTION.replace("own", "multiverse_own")
+expect("section named like multiverse's tables", "its section has bounds that code may ask for", "ret")
+FUNCTION = FUNCTION.replace("multiverse_own", "own")
 FUNCTION = FUNCTION.replace("own", ".own")
 expect("no bounds", None, "ret")
 print("\n".join(failures) or "each rule keeps what breaks it where it is")
