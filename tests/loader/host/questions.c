@@ -186,10 +186,10 @@ static void asked_once(struct host host)
         if (*code != 0xe9)
             continue;
         memset(loader_state.cpuid, 0, sizeof *loader_state.cpuid);
-        left = ask(&host, i, 3);
+        left = ask(&host, i, 4); /* leaf 4, where the question does not say another one */
         CHECK(loader_state.cpuid->n_first == 1 && (uint32_t)left->registers.rdx == first->edx);
         *first = (struct cpu_answer){first->leaf, first->subleaf, 1, 2, 3, 0xfffffff4};
-        left = ask(&host, i, 3);
+        left = ask(&host, i, 4);
         CHECK(loader_state.cpuid->n_first == 1 && left->registers.rax == 1 &&
               left->registers.rbx == 2 && left->registers.rcx == 3 && left->registers.rdx == 0xfffffff4);
     }
