@@ -328,6 +328,28 @@ def fails(machine):
     check(not Path("/var/cache/mvld").exists() and not Path("/var/lib/mvld").exists(), "something is left in /var")
 
 
+def full(machine):
+    """No room is left for the record of changes: what was done is not taken back, or stays in the record."""
+    program = machine.command("tool", "/bin/true")
+    before = machine.files()
+
+    def room(size):
+        subprocess.run(["mount", "-o", f"remount,size={size}", "/var/lib"], check=True)
+
+    room("4k")  # for one row, and then for no other file
+    said = machine.fails("enable", program)
+    check("/var/lib/mvld/changes.new: cannot be written: No space left on device\n" in said, f"enable: {said}")
+    check(not Path("/var/lib/mvld").exists(), "a row is left of what was not done")
+    machine.is_plain(before)
+    for words in [machine.mvld, "disable", "--all"], [machine.restore, "--all"]:
+        room("1m")
+        did([machine.mvld, "enable", program])
+        room("4k")
+        did(words)
+        now = machine.files()
+        check(now == before, f"{words}: files differ: {set(now.items()) ^ set(before.items())}")
+
+
 def named(machine):
     """A program whose name has blanks, commas or quotes can be configured by hand, but not enabled; or what tells how to mend
     it is no command."""

@@ -116,6 +116,8 @@ static const char *write_rows(const char *path, const char *folder, const struct
         why = failed(aside, "cannot be written");
     if (to)
         fclose(to);
+    if (why)
+        unlink(aside);
     int folder_fd = why ? -1 : open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (folder_fd >= 0) {
         fsync(folder_fd);
@@ -215,9 +217,24 @@ const char *changes_add(const char *path, const struct change *row)
     return change_rows(path, row, row);
 }
 
+/* The newest row: 1 if it was cut off, which a full disk allows. */
+static int cut_newest(const char *path, const struct change *row)
+{
+    struct changes c = {0};
+    const struct change *newest = changes_read(path, &c) || !c.n ? NULL : &c.row[c.n - 1];
+    int fd = newest && is_same(newest, row, CHANGE_PATH + 1) ? open(path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW) : -1;
+    int is_cut = fd >= 0 && !ftruncate(fd, newest->field[0] - c.text) && !fsync(fd);
+
+    if (fd >= 0)
+        close(fd);
+    changes_free(&c);
+    return is_cut;
+}
+
 const char *changes_remove(const char *path, const struct change *row)
 {
-    return access(path, F_OK) ? NULL : change_rows(path, row, NULL);
+    const char *why = access(path, F_OK) ? NULL : change_rows(path, row, NULL);
+    return why && cut_newest(path, row) ? NULL : why; /* changes are reverted from the newest on */
 }
 
 void changes_end(const char *path)
