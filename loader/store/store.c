@@ -23,6 +23,7 @@
 #include "loader/place/place.h"
 #include "loader/process/process.h"
 #include "loader/store/store.h"
+#include "rimf/base/cache.h"
 #include "rimf/moved/moved.h"
 #include "rimf/store/manifest.h"
 #include "rimf/image/image.h"
@@ -307,8 +308,11 @@ static void lock_with(struct loader *l, struct store_plan *plan)
         plan->lock = (int)caches_lock(l, place->folder, place->user, l->knobs->snapshot != 0, &why);
     if (!why || !sys_failed(plan->lock))
         return;
-    if (l->knobs->snapshot)
-        store_end(l, STORE_REFUSAL, why, 1);
+    if (l->knobs->snapshot) {
+        size_t n = caches_beside(place->folder, CACHE_LOCK, l->refusal, sizeof l->refusal);
+        rimf_format(l->refusal + n, sizeof l->refusal - n, "%s%s (error %d)", n ? ": " : "", why, -plan->lock);
+        store_end(l, STORE_REFUSAL, l->refusal, 1);
+    }
     rimf_log(&l->log, MVLD_LOG_FILES, "snapshot: none is written: %s", why);
     plan->build = plan->outdated = 0;
 }
