@@ -24,9 +24,9 @@ const char *made_write(const char *path, const void *text, size_t size, unsigned
     char *aside = NULL;
     int fd = aside_open(path, &aside), failed = fd < 0;
 
-    failed = failed || write(fd, text, size) != (ssize_t)size || fchmod(fd, mode) || fsync(fd) ||
+    failed = failed || write_whole(fd, text, size) || fchmod(fd, mode) || fsync(fd) ||
              link(aside, path); /* unlike rename, never replaces a file */
-    const char *why = failed ? must_print("%s: %s", path, strerror(errno)) : NULL;
+    const char *why = failed ? must_print("%s", strerror(errno)) : NULL;
     if (fd >= 0) {
         unlink(aside);
         close(fd);

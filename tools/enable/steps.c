@@ -40,12 +40,13 @@ static const char *make_room(const char *record, const struct changes *rows, con
     return access(row->field[CHANGE_PATH], F_OK) ? NULL : "it is there, and mvld did not make it";
 }
 
-/* The last folder of its path may be new. */
-static void make_folder(const char *path)
+/* The last folder of its path may be new.  NULL, or the error. */
+static const char *make_folder(const char *path)
 {
     char *folder = must_print("%.*s", (int)(strrchr(path, '/') - path), path);
-    mkdir(folder, 0755); /* errors appear when the file is made */
+    const char *why = mkdir(folder, 0755) && errno != EEXIST ? must_print("its folder: %s", strerror(errno)) : NULL;
     free(folder);
+    return why;
 }
 
 const char *enable_make_file(const char *kind, const char *path, const char *program, const void *text, size_t size,
@@ -60,8 +61,8 @@ const char *enable_make_file(const char *kind, const char *path, const char *pro
     if (!old || strcmp(old->field[CHANGE_SUM], sum) || strcmp(change_program(old), program) || !change_stands(old)) {
         why = why ? why : make_room(record, &rows, &row);
         if (!why && !(why = changes_add(record, &row))) {
-            make_folder(path);
-            why = made_write(path, text, size, mode);
+            why = make_folder(path);
+            why = why ? why : made_write(path, text, size, mode);
             if (why)
                 change_undo(record, &row);
         }

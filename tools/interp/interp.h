@@ -45,6 +45,8 @@ const char *replace_file(const struct elf_file *, const struct bytes *content);
 /* Opens a new file beside `path`, readable by its owner alone; *name is to be freed.  -1 with errno.  What killed
  * tools left of such files beside `path`, asides_remove removes. */
 int aside_open(const char *path, char **name);
+/* Writes it to the end, which write(2) need not.  -1 with errno. */
+int write_whole(int fd, const void *content, size_t size);
 void asides_remove(const char *path);
 
 /* set-interp.c: what `mvld set-interp` does with one program, in which the record's lock is held.  Its exit code. */

@@ -20,10 +20,10 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-static int write_all(int fd, const struct bytes *content)
+int write_whole(int fd, const void *content, size_t size)
 {
-    for (size_t done = 0; done < content->size;) {
-        ssize_t n = write(fd, content->at + done, content->size - done);
+    for (size_t done = 0; done < size;) {
+        ssize_t n = write(fd, (const char *)content + done, size - done);
         if (n < 0 && errno != EINTR)
             return -1;
         done += n > 0 ? (size_t)n : 0;
@@ -63,7 +63,7 @@ static const char *fill(int from, int to, const struct bytes *content)
     if (fstat(from, &st))
         return "cannot be looked at";
     const struct timespec times[2] = {st.st_atim, st.st_mtim};
-    if (write_all(to, content))
+    if (write_whole(to, content->at, content->size))
         return "the new file cannot be written";
     if (fchown(to, st.st_uid, st.st_gid))
         return "the new file cannot be given the owner of the old one";
