@@ -72,6 +72,10 @@ def killed_way(machine, *words, tools=()):
     before = {path: what for path, what in machine.files().items() if not path.startswith("/var/")}
 
     def taken_back():
+        left = [path for path, what in machine.files().items() if before.get(path) != what and "/." not in path
+                and not path.startswith("/var/") and path != f"{machine.apps}/config.cache"]
+        said = subprocess.run([machine.mvld, "status"], capture_output=True, text=True).stdout
+        check(not left or str(program) in said, f"status does not say of {left}: {said}")
         check(subprocess.run([program]).returncode == 0, "it does not start")
         subprocess.run([machine.restore, "--all"], check=True)
         machine.is_plain(before)

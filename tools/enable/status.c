@@ -104,6 +104,11 @@ static struct state state_of(const struct change *c)
     const char *program = change_program(c);
     struct state s = {0};
 
+    if (!way_of(c)) {
+        s.why = must_print("nothing starts it under mvld, and its configuration is left: %s", c->field[CHANGE_PATH]);
+        s.remedy = shell_command("mvld disable", program);
+        return s;
+    }
     s.why = way_trouble(c, &s.remedy);
     if (s.why)
         return s;
@@ -317,12 +322,22 @@ static int need_listed(const struct listing *l, const char *name)
     return failed;
 }
 
+/* What a killed mvld has left of a program: only its configuration. */
+static int is_rest(const struct changes *rows, const struct change *c)
+{
+    const struct change *other = NULL;
+    while ((other = changes_next(rows, other, change_program(c))) && !way_of(other))
+        ;
+    return !other && !strcmp(c->field[CHANGE_KIND], "file") && change_stands(c);
+}
+
 /* Those of a record that are named, or all.  Returns how many. */
 static int report_record(const struct changes *rows, char **names, int n, struct json *j, int *status)
 {
     int listed = 0;
     for (size_t i = 0; i < rows->n; i++)
-        if (way_of(&rows->row[i]) && (!n || is_named(rows, change_program(&rows->row[i]), names, n))) {
+        if ((way_of(&rows->row[i]) || is_rest(rows, &rows->row[i])) &&
+            (!n || is_named(rows, change_program(&rows->row[i]), names, n))) {
             *status |= report(&rows->row[i], j);
             listed++;
         }
