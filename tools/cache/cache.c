@@ -111,7 +111,7 @@ static void look_at_left_over(struct request_of *r, const char *folder)
 
     if (left.path && r->action == PRUNE) {
         cache_item_measure(&left);
-        prune(r, &left, "unfinished", "a build that was stopped has left it");
+        prune(r, &left, "unfinished", CACHE_STOPPED);
     } else if (left.path) {
         cache_item_measure(&left);
         cache_print_unfinished(r->json, &left, stays);

@@ -154,7 +154,7 @@ void cache_print_analysis(struct json *j, const struct cache_item *item, const s
 
 void cache_print_unfinished(struct json *j, const struct cache_item *item, const char *stays)
 {
-    const char *why = stays ? stays : "a build that was stopped has left it";
+    const char *why = stays ? stays : CACHE_STOPPED;
 
     if (!j) {
         printf("%-12s%s: %s\n", "unfinished", item->path, why);

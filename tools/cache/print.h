@@ -15,6 +15,7 @@ double cache_mib(uint64_t bytes);
 void cache_print(struct json *j, const struct cache_item *, const struct cached *);
 void cache_print_analysis(struct json *j, const struct cache_item *, const struct cached_analysis *);
 
+#define CACHE_STOPPED "a build that was stopped has left it"
 /* What a killed build left.  `stays`: why nothing of ours removes it, or NULL. */
 void cache_print_unfinished(struct json *, const struct cache_item *, const char *stays);
 

@@ -128,12 +128,13 @@ static void report_snapshot(struct report *r, const struct program *p, const str
 static void report_all(struct report *r, struct program *p)
 {
     char *record = changes_path(), why[512];
-    char *enable = must_print("mvld enable %s (mvld try %s: whether it gains)", shell_word(p->path), shell_word(p->path));
+    char *path = shell_word(p->path);
+    char *enable = must_print("mvld enable %s (mvld try %s: whether it gains)", path, path);
     struct changes rows = {0};
     struct pipeline *plan = NULL;
     size_t n = record && !changes_read(record, &rows) ? report_ways(r, p, &rows) : 0;
     const char *wrong = request_apply(&(struct request){0}, p);
-    char *remedy = must_print("mvld %s %s", n ? "enable" : "build", p->path);
+    char *remedy = must_print("mvld %s %s", n ? "enable" : "build", path);
 
     if (!n)
         report_loader(r, p, enable);
@@ -148,6 +149,7 @@ static void report_all(struct report *r, struct program *p)
     changes_free(&rows);
     free(remedy);
     free(enable);
+    free(path);
     free(record);
 }
 

@@ -4,8 +4,8 @@
  * not enable them.  With on-miss = build they get analyses and snapshots: a start never analyses, so
  * that this happens in the background (`mvld enable --stale`).
  */
-#include "include/mvld/pass.h"
 #include "loader/manager/pipeline.h"
+#include "mvld/pass.h"
 #include "tools/config/make.h"
 #include "tools/enable/enable.h"
 #include "tools/run/program.h"
