@@ -201,7 +201,8 @@ def change_often(server, changes, folder):
     is by itself: it lets the kernel register the process for membarrier(2), which takes a grace period of RCU where there
     are threads."""
     times = {way: folder / f"stops-{way}.txt" for way in ("first", "idle", "busy")}
-    sources.do([support.CC, "-O2", "-D_GNU_SOURCE", "-fPIC", "-shared", "-o", folder / "stops.so", HERE / "stops.c"], folder, 60)
+    sources.do([support.CC, "-O2", "-D_GNU_SOURCE", "-fPIC", "-shared", "-o", folder / "stops.so", HERE / "stops.c"],
+               folder, 60)
     for file in times.values():
         file.unlink(missing_ok=True)
     late, walls = 0, []
