@@ -10,7 +10,7 @@ struct list {
     const struct mv_point *point;
 };
 
-static void add(const struct list *list, uintptr_t at, const char *format, ...)
+static void add_line(const struct list *list, uintptr_t at, const char *format, ...)
 {
     char text[512];
     va_list args;
@@ -34,12 +34,12 @@ static void list_function(const struct list *list)
     const char *kind = mv_is_constant(p) ? "constant" : p->is_inline ? "inline call" : "function";
 
     if (p->variant >= 0)
-        add(list, 0, "%s %s of %s: bound to %s", kind, p->name, p->unit->object->name,
+        add_line(list, 0, "%s %s of %s: bound to %s", kind, p->name, p->unit->object->name,
             name_of(p, &mv_variants(p)[p->variant]));
     else
-        add(list, 0, "%s %s of %s: %s", kind, p->name, p->unit->object->name, p->target ? "bound" : "not bound");
+        add_line(list, 0, "%s %s of %s: %s", kind, p->name, p->unit->object->name, p->target ? "bound" : "not bound");
     if (p->variant < 0 && p->target && !mv_is_constant(p))
-        add(list, p->target, "the pointer's target");
+        add_line(list, p->target, "the pointer's target");
 }
 
 static void list_variant(const struct list *list, const struct multiverse_variant *variant)
@@ -55,7 +55,7 @@ static void list_variant(const struct list *list, const struct multiverse_varian
 
         used += rimf_format(text + used, sizeof text - used, format, name, guard->low, guard->high);
     }
-    add(list, mv_distance(&variant->body), "variant %s:%s", name_of(p, variant), text);
+    add_line(list, mv_distance(&variant->body), "variant %s:%s", name_of(p, variant), text);
 }
 
 /* ---- what is in its places */
@@ -83,10 +83,10 @@ static void list_place(const struct list *list, const struct mv_unit *unit, size
     int err = list->point->dirty ? obstacle(unit, word) : 0;
 
     if (err)
-        add(list, mv_word_address(unit, word), "%s, %s, refused: %s", kind, state,
+        add_line(list, mv_word_address(unit, word), "%s, %s, refused: %s", kind, state,
             err == -EAGAIN ? "the next operation tries again" : mv_why(-err));
     else
-        add(list, mv_word_address(unit, word), "%s, %s", kind, state);
+        add_line(list, mv_word_address(unit, word), "%s, %s", kind, state);
 }
 
 static void list_site(const struct list *list, const struct mv_site *site)

@@ -65,7 +65,7 @@ const struct config_entry *config_find(const struct config *config, const char *
 }
 
 /* Adds section.key.  If it exists, `replace` says whether it gets the new value, or is refused. */
-static int put(struct rimf_heap *heap, struct config *config, const struct config_entry *entry, int replace,
+static int put_entry(struct rimf_heap *heap, struct config *config, const struct config_entry *entry, int replace,
                const struct why *why)
 {
     struct config_entry *there =
@@ -111,7 +111,7 @@ static int load_key(struct rimf_heap *heap, const char *section, const struct in
         return config_no_memory(why);
     if (ini_text(item->value, text) < 0)
         entry.text = NULL;
-    return put(heap, config, &entry, 0, why);
+    return put_entry(heap, config, &entry, 0, why);
 }
 
 int config_load(struct rimf_heap *heap, const char *text, size_t length, struct config *config,
@@ -204,7 +204,7 @@ static int put_item(struct rimf_heap *heap, char *item, struct config *config, c
         if (error)
             return error;
     }
-    return put(heap, config, &entry, 1, why);
+    return put_entry(heap, config, &entry, 1, why);
 }
 
 int config_tunables(struct rimf_heap *heap, const char *tunables, struct config *config,

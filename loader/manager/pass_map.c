@@ -314,7 +314,7 @@ static int protect_relro(struct mapping *m)
 }
 
 /* The steps after mapping: finds mvld_pass, relocates, protects RELRO. */
-static int link(struct mapping *m, uint64_t *symbol_size)
+static int link_pass(struct mapping *m, uint64_t *symbol_size)
 {
     const struct rimf_source source = {.bias = m->out->base, .phdr = m->phdr, .phnum = m->n};
     struct elf_view *view = &m->view;
@@ -349,7 +349,7 @@ int pass_map(const struct rimf_sys *sys, int fd, const char *path, const char *n
     if (!error)
         error = map(&m, fd);
     if (!error)
-        error = link(&m, &symbol_size);
+        error = link_pass(&m, &symbol_size);
     if (!error)
         error = pass_check(out, name, symbol_size, why);
     if (error)

@@ -86,7 +86,7 @@ int place_random(const struct loader *l, uint64_t *out)
 }
 
 /* Deterministic for each draw; every bit depends on the whole number. */
-static uint64_t number(const struct arena *arena, uint64_t n)
+static uint64_t draw_random(const struct arena *arena, uint64_t n)
 {
     uint64_t x = arena->layout_seed + n * 0x9e3779b97f4a7c15u; /* splitmix64 */
 
@@ -99,7 +99,7 @@ void place_loosen(struct arena *arena)
 {
     arena->taken = 0;
     if (arena->layout_seed)
-        arena->next = arena->end - number(arena, 0) % (arena->slack / RIMF_PAGE) * RIMF_PAGE;
+        arena->next = arena->end - draw_random(arena, 0) % (arena->slack / RIMF_PAGE) * RIMF_PAGE;
     else
         arena->next = arena->end;
     arena->above = arena->next;
@@ -109,7 +109,7 @@ void place_loosen(struct arena *arena)
  * closed objects have left holes. */
 uintptr_t place_take(struct arena *arena, size_t length)
 {
-    uint64_t random = arena->layout_seed ? number(arena, ++arena->taken) : 0;
+    uint64_t random = arena->layout_seed ? draw_random(arena, ++arena->taken) : 0;
     size_t gap = (random >> 32) % GAPS * RIMF_PAGE;
 
     length = rimf_page_up(length);

@@ -17,8 +17,8 @@
  *     emit_units               calls, references, jump tables         emit.c, tables.c
  *     emit_moved_frames        unwinding of moved code                unwinding.c
  *     emit_fixed               what keeps its address                 fixed.c, tabled.c
- *     emit_names               what debuggers shall find of moved code emit.c
- *     analysis_make             the file                               write.c
+ *     emit_names               names of moved code, for debuggers     emit.c
+ *     analysis_make            the file                               write.c
  *
  * Each step reads the results of earlier ones, and does not change them, except a unit's reason: the first
  * one found is kept.

@@ -134,7 +134,7 @@ static int by_start(const void *a, const void *b)
     return x->start != y->start ? (x->start < y->start ? -1 : 1) : strcmp(x->name, y->name);
 }
 
-static void add(struct analyser *a, const struct function *f, uint32_t first)
+static void add_symbol(struct analyser *a, const struct function *f, uint32_t first)
 {
     Elf64_Sym symbol = {
         .st_name = (Elf64_Word)a->names.n,
@@ -173,6 +173,6 @@ void emit_names(struct analyser *a)
             (last && by_start(last, &functions[i]) == 0))
             continue;
         last = &functions[i];
-        add(a, last, units[first].start);
+        add_symbol(a, last, units[first].start);
     }
 }

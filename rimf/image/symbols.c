@@ -258,7 +258,7 @@ static int is_function(uint8_t type)
     return type == STT_FUNC || type == STT_GNU_IFUNC;
 }
 
-static int add(struct mvld_image *image, const struct mvld_symbol *symbol, Elf64_Sym *at,
+static int add_edit(struct mvld_image *image, const struct mvld_symbol *symbol, Elf64_Sym *at,
                const Elf64_Sym *made)
 {
     struct symbol_edit *edit;
@@ -288,7 +288,7 @@ int rimf_symbol_redirect(struct mvld_image *image, const struct mvld_symbol *sym
     made.st_value = to->address - symbol->object->bias;
     made.st_size = to->size;
     made.st_info = ELF64_ST_INFO(ELF64_ST_BIND(at->st_info), to->type);
-    return add(image, symbol, at, &made);
+    return add_edit(image, symbol, at, &made);
 }
 
 int rimf_symbol_hide(struct mvld_image *image, const struct mvld_symbol *symbol)
@@ -303,7 +303,7 @@ int rimf_symbol_hide(struct mvld_image *image, const struct mvld_symbol *symbol)
     made = *at;
     made.st_shndx = SHN_UNDEF;
     made.st_value = 0;
-    return add(image, symbol, at, &made);
+    return add_edit(image, symbol, at, &made);
 }
 
 static int protect(struct mvld_image *image, const struct symbol_edit *edit, int open)

@@ -11,7 +11,7 @@
  *     canonical_end       all slots are written, of all objects that hold any, or after a failure none;
  *                             RELRO is closed
  *
- * A snapshot contains the decision (store/apply_moved.c) and the words (store/apply_moved.c).
+ * A snapshot contains the decision and the words (store/apply_moved.c).
  *
  * The canonical address is the original if the object's analysis says so (analysis/analysis.h, FIXED_CODE),
  * if the original must run, or if a slot holds it that cannot be changed for certain: in memory that is not

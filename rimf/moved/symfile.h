@@ -60,7 +60,7 @@ int moved_names_of(struct mvld_image *, const struct rimf_object *, int unnamed,
 void moved_names_added(const struct mvld_image *, const struct rimf_described *, size_t n, moved_names_visitor *,
                        void *cookie);
 
-/* ---- moved/names.c, moved/names.c ------------------------------------------------------------- */
+/* ---- moved/names.c ---------------------------------------------------------------------------- */
 
 /* Tells debuggers about new moved code; or about added code, whose frames are the last.  0, or negative errno
  * with a sentence. */

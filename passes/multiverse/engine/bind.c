@@ -131,7 +131,7 @@ static void select_constant(struct mv_engine *engine, struct mv_point *point, in
 }
 
 /* Sets the point's wanted binding.  `in_force`: by the committed values. */
-static void select(struct mv_engine *engine, struct mv_point *point, int in_force)
+static void select_variant(struct mv_engine *engine, struct mv_point *point, int in_force)
 {
     const struct multiverse_variant *variants;
     unsigned __int128 width, best_width = 0;
@@ -177,7 +177,7 @@ static void remember_switch(struct mv_switch *sw, enum mv_action action)
 }
 
 /* Records the state in force (README.md) after an operation on everything, or on one switch. */
-static void remember(struct mv_engine *engine, enum mv_action action, struct mv_switch *only)
+static void remember_operation(struct mv_engine *engine, enum mv_action action, struct mv_switch *only)
 {
     engine->clock++;
     if (only) {
@@ -239,7 +239,7 @@ static void decide(struct mv_engine *engine, struct mv_point *point, enum mv_act
     point->selected = 1;
     mv_outcome_begin(point, 1);
     if (action == MV_COMMIT) {
-        select(engine, point, in_force);
+        select_variant(engine, point, in_force);
         return;
     }
     point->wanted = 0;
@@ -305,7 +305,7 @@ int mv_apply(struct mv_engine *engine, enum mv_action action, enum mv_scope scop
         }
     changed = mv_write(engine, 0);
     if (changed >= 0 && scope != MV_FUNCTION)
-        remember(engine, action, sw);
+        remember_operation(engine, action, sw);
     if (!changed && action == MV_COMMIT && scope == MV_ALL)
         settle(engine);
     return changed;
