@@ -7,7 +7,10 @@
  * the waiter's priority.  The thread's own settings stay as they are.  When the tool ends, even if it is killed, the
  * waiter's wait ends, and with it the inheritance.
  *
- * The waiter's priority is below the tool's.  Otherwise a thread that never waits could keep the tool from ending it.
+ * The waiter's priority is below the tool's, from its begin, and an ordinary one before it is to end.  Otherwise a thread
+ * that never waits would keep the tool, or the waiter, from its processor: a real-time thread gives way to higher
+ * priorities only.  A killed tool's waiter needs a second processor for the same reason.  Where the tool may use only one,
+ * nobody gets a priority.
  */
 #include "tools/attach/attach.h"
 
@@ -18,6 +21,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #define BEGIN_MS 2 /* for the waiter to begin its wait */
@@ -27,13 +31,19 @@
 struct attach_waiter { /* in shared memory: the owner of a private lock must have the tool's memory */
     uint32_t word; /* the lock's: the owner's thread number, and FUTEX_WAITERS once the waiter waits */
     pid_t owner, number; /* number: the waiter's */
-    pthread_t thread; /* the waiter */
     sem_t end; /* the waiter ends behind this, also if the owner has ended: until then `number` is its own */
 };
 
 static int set_priority(pid_t thread, int priority)
 {
     return sched_setscheduler(thread, priority ? SCHED_FIFO : SCHED_OTHER, &(struct sched_param){.sched_priority = priority});
+}
+
+static int may_use_processors(void)
+{
+    cpu_set_t mine;
+
+    return sched_getaffinity(0, sizeof mine, &mine) ? 0 : CPU_COUNT(&mine);
 }
 
 static void *wait_for_lock(void *waiter)
@@ -44,10 +54,12 @@ static void *wait_for_lock(void *waiter)
     sigemptyset(&end);
     sigaddset(&end, SIGUSR1);
     pthread_sigmask(SIG_UNBLOCK, &end, NULL); /* whoever started the tool may have blocked it */
+    set_priority(0, WAITERS);
     __atomic_store_n(&w->number, (pid_t)syscall(SYS_gettid), __ATOMIC_RELEASE);
     syscall(SYS_futex, &w->word, FUTEX_LOCK_PI, 0, NULL, NULL, 0);
     while (sem_wait(&w->end))
         ;
+    munmap(w, sizeof *w);
     return NULL;
 }
 
@@ -60,17 +72,17 @@ static void on_signal(int signal)
 static void end_waiter(struct attach *a)
 {
     struct attach_waiter *w = a->waiter;
+    pid_t number = w ? __atomic_load_n(&w->number, __ATOMIC_ACQUIRE) : 0;
 
     if (!w)
         return;
-    __atomic_store_n(&w->word, 0, __ATOMIC_SEQ_CST);
-    if (w->number)
-        set_priority(w->number, WAITERS); /* the tool waits for it */
-    sem_post(&w->end);
-    pthread_kill(w->thread, SIGUSR1);
-    pthread_join(w->thread, NULL);
-    munmap(w, sizeof *w);
     a->waiter = NULL;
+    __atomic_store_n(&w->word, 0, __ATOMIC_SEQ_CST);
+    if (number) {
+        set_priority(number, 0);
+        syscall(SYS_tgkill, getpid(), number, SIGUSR1);
+    }
+    sem_post(&w->end); /* the waiter removes it */
 }
 
 static int has_begun(const struct attach_waiter *w)
@@ -78,11 +90,11 @@ static int has_begun(const struct attach_waiter *w)
     return __atomic_load_n(&w->number, __ATOMIC_ACQUIRE) && __atomic_load_n(&w->word, __ATOMIC_ACQUIRE) & FUTEX_WAITERS;
 }
 
-/* The waiter begins with the tool's own priority, and so at once. */
 static void begin_waiter(struct attach *a, pid_t thread)
 {
     struct attach_waiter *w = mmap(NULL, sizeof *w, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     uint64_t until = attach_clock() + BEGIN_MS * UINT64_C(1000000);
+    pthread_t waiter;
 
     if (w == MAP_FAILED)
         return;
@@ -90,20 +102,21 @@ static void begin_waiter(struct attach *a, pid_t thread)
     w->word = (uint32_t)thread;
     sem_init(&w->end, 0, 0);
     signal(SIGUSR1, on_signal);
-    if (pthread_create(&w->thread, NULL, wait_for_lock, w)) {
+    if (pthread_create(&waiter, NULL, wait_for_lock, w)) {
         munmap(w, sizeof *w);
         return;
     }
+    pthread_detach(waiter);
     a->waiter = w;
     while (!has_begun(w) && attach_clock() < until)
-        sched_yield();
+        nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL); /* it may have to run where the tool does */
     if (!has_begun(w)) /* a kernel without such locks, or the thread has ended */
         end_waiter(a);
 }
 
 void attach_raise_priority(struct attach *a, pid_t thread)
 {
-    if (sched_getscheduler(0) != SCHED_OTHER || set_priority(0, TOOLS))
+    if (may_use_processors() < 2 || sched_getscheduler(0) != SCHED_OTHER || set_priority(0, TOOLS))
         return;
     a->raised = 1;
     if (a->waiter && a->waiter->owner != thread)
