@@ -18,6 +18,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <paths.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -32,10 +33,10 @@ static const char run_usage[] =
     "Usage: mvld run [OPTION...] [--] PROGRAM [ARGUMENT...]\n"
     "\n"
     "Runs PROGRAM, found as a shell finds it, under ld-mvld.so.1: its own file, unchanged.\n"
-    "Of a script the interpreter (#!) runs under mvld.  Static executables, programs with\n"
-    "set-id bits or capabilities, those that may not be read, and programs for another\n"
-    "loader are started plainly, and all where ld-mvld.so.1 is missing or truncated, which\n"
-    "is said on standard error.\n"
+    "Of a script the interpreter (#!, or else /bin/sh) runs under mvld.  Static\n"
+    "executables, programs with set-id bits or capabilities, those that may not be read,\n"
+    "and programs for another loader are started plainly, and all where ld-mvld.so.1 is\n"
+    "missing or truncated, which is said on standard error.\n"
     "\n" REQUEST_USAGE
     "  --argv0 NAME         the program's argv[0]\n"
     "  --loader FILE        instead of the installed ld-mvld.so.1\n"
@@ -93,24 +94,31 @@ static void put_in_front(struct command *c, const char *argument)
     c->argv[--c->first] = (char *)argument;
 }
 
-/* Follows #! lines: the command becomes the interpreter's. */
+static int cannot(const struct command *c, const char *path, int error)
+{
+    complain(c->name, "%s: %s", path, strerror(error));
+    return error == ENOENT ? NOT_FOUND : CANNOT_EXECUTE;
+}
+
+/* Follows #! lines: the command becomes the interpreter's.  A text without such a line is the shell's, as for
+ * execvp(3): the kernel does not execute it. */
 static int resolve(struct program *p, struct command *c, const char *name)
 {
     char *path = program_find(name);
-    int error = errno;
+    int is_text = 0;
 
-    if (!path) {
-        complain(c->name, "%s: %s", name, strerror(error));
-        return error == ENOENT ? NOT_FOUND : CANNOT_EXECUTE;
-    }
+    if (!path)
+        return cannot(c, name, errno);
     c->file = path;
     for (int depth = 0;; depth++) {
-        if (program_open_to_run(p, path)) {
-            complain(c->name, "%s: %s", path, strerror(errno));
-            return CANNOT_EXECUTE;
-        }
-        if (p->kind != PROGRAM_SCRIPT || depth == MOST_SCRIPTS)
+        if (program_open_to_run(p, path))
+            return cannot(c, path, errno);
+        if (p->kind == PROGRAM_UNKNOWN && !depth) {
+            is_text = 1;
+            strcpy(p->interpreter, _PATH_BSHELL);
+        } else if (p->kind != PROGRAM_SCRIPT || depth == MOST_SCRIPTS) {
             break;
+        }
         c->argv[c->first] = p->path; /* the script's name replaces argv[0] */
         if (*p->argument)
             put_in_front(c, must_print("%s", p->argument));
@@ -119,6 +127,10 @@ static int resolve(struct program *p, struct command *c, const char *name)
     if (p->kind == PROGRAM_UNKNOWN || p->kind == PROGRAM_SCRIPT) {
         complain(c->name, "%s: neither an ELF file nor a script with #!", path);
         return CANNOT_EXECUTE;
+    }
+    if (is_text) {
+        c->file = path;
+        c->asked = c->argv + c->first;
     }
     return 0;
 }
@@ -227,8 +239,7 @@ static int start(const struct program *p, struct command *c, const char *loader)
         *c->asked = name;
         execv(file, c->asked);
     }
-    complain(c->name, "%s: %s", file, strerror(errno));
-    return CANNOT_EXECUTE;
+    return cannot(c, file, errno);
 }
 
 /* This process ends as a child that becomes the program: prints the snapshot whose folder the loader prints. */
