@@ -348,6 +348,14 @@ static int try_threads(struct attach *a, enum attach_place place, int running)
     return err;
 }
 
+/* Whether the command was ended before the process has anything of ours (which.c). */
+static int is_to_end(const struct attach *a)
+{
+    sigset_t pending;
+
+    return !a->stopped->area && !sigpending(&pending) && sigismember(&pending, SIGTERM);
+}
+
 int attach_rest(struct attach *a, enum attach_place place, unsigned milliseconds)
 {
     uint64_t until = attach_clock() + milliseconds * UINT64_C(1000000);
@@ -359,6 +367,8 @@ int attach_rest(struct attach *a, enum attach_place place, unsigned milliseconds
     a->why[0] = 0;
     for (unsigned round = 1; attach_clock() < until && !attach_has_ended(a); round++) {
         release_stray(a);
+        if (is_to_end(a))
+            return attach_fail(a, "process %d: nothing was asked for before the command was ended", a->pid);
         /* One that was let go needs a moment until it waits again, and is not to be stopped before. */
         if (!try_threads(a, place, 0) || (round % PATIENCE == 0 && !try_threads(a, place, 1))) {
             a->why[0] = 0;

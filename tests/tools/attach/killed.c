@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Preloaded: the process is killed at its KILLED_AT-th call of those with which it changes another one.  With NO_WCHAN it
+ * Preloaded: the process is killed at its KILLED_AT-th call of those with which it changes another one; with KILLS_PARENT
+ * its parent is, and the call goes on when that has ended.  With NO_WCHAN it
  * cannot learn in which function of the kernel a thread waits.  With LATE it looks at a thread a second before it traces it.
  * With SLOW it stops a thread two seconds after that has returned from a call.
  */
@@ -24,8 +25,12 @@ static void count(void)
 
         at = text ? strtol(text, NULL, 10) : -1;
     }
-    if (++calls == at)
+    if (++calls != at)
+        return;
+    if (!getenv("KILLS_PARENT"))
         kill(getpid(), SIGKILL);
+    for (pid_t parent = getppid(); getppid() == parent; usleep(100))
+        kill(parent, SIGKILL);
 }
 
 long ptrace(int request, ...)

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: MIT
  *
- * calls [THREADS]: calls functions of the library, and says on each line of input
+ * calls [THREADS [epoll]]: calls functions of the library, and says on each line of input
  *     ""      what value(1) is through the PLT, from inside of its library, by pointer, by a pointer held since the
  *             start; and second(1)
  *     "fork"  the same, of a child
  *     "fault" calls faults(), whose handler waits for one more line
- * So many threads call value() all the time, and accept its old and its new result.
+ * So many threads call value() all the time, and accept its old and its new result.  With "epoll" another one waits by
+ * epoll_wait(2), and accepts no error.
  */
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/wait.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -53,6 +55,18 @@ static void *work(void *nothing)
     return nothing;
 }
 
+static void *polls(void *nothing)
+{
+    struct epoll_event event;
+    int set = epoll_create1(0);
+
+    while (epoll_wait(set, &event, 1, 2) == 0)
+        ;
+    puts("epoll_wait failed");
+    exit(1);
+    return nothing;
+}
+
 static void *waits(void *nothing)
 {
     for (;;)
@@ -70,6 +84,8 @@ int main(int argc, char **argv)
     held = pointer();
     sigaction(SIGSEGV, &action, NULL);
     if (pthread_create(&thread, NULL, waits, NULL)) /* who can be led somewhere while main is in the handler */
+        return 2;
+    if (argc > 2 && pthread_create(&thread, NULL, polls, NULL))
         return 2;
     while (threads-- > 0)
         if (pthread_create(&thread, NULL, work, NULL))

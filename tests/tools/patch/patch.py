@@ -252,6 +252,28 @@ def killed(world):
     program.end()
 
 
+def ended(world):
+    """The command is killed whenever its child changes the process: that finishes it, and no thread notices."""
+    program = Program(world.program, 1, "epoll")
+    maps, replaced = Path(f"/proc/{program.p.pid}/maps"), 0
+    regions = lambda: [line for line in maps.read_text().splitlines() if "x" in line.split()[1] and len(line.split()) == 5]
+    for n in range(1, 1000):
+        tool = subprocess.run([MVLD, "patch", "-p", str(program.p.pid), *world.replace()], timeout=60, text=True,
+                              env=dict(ENV, LD_PRELOAD=KILLED, KILLED_AT=str(n), KILLS_PARENT="1"), capture_output=True)
+        if tool.returncode != -signal.SIGKILL:
+            equal((tool.returncode, tool.stderr), (0, ""), "the command that was not killed")
+            break
+        said = program.ask()
+        check(said in (OLD, NEW), f"killed at call {n}: {said}")
+        if said == NEW:
+            replaced += 1
+            equal(program.patch(*UNDO)[::2], (0, ""), f"killed at call {n}: undo")
+        equal((program.ask(), regions()), (OLD, []), f"killed at call {n}: nothing is left")
+    check(n - 5 < replaced < 500, f"killed at {n - 1} calls, of which {replaced} were finished")
+    equal(program.patch(*UNDO)[0], 0, "undo")
+    program.end()
+
+
 with scratch() as scratch_folder:
     globals()[sys.argv[5]](World(Path(scratch_folder)))
 finish()
