@@ -183,6 +183,8 @@ static int read_dynamic(struct elf_file *f)
         case DT_SYMTAB: f->symtab = d.d_un.d_ptr; break;
         case DT_STRTAB: f->strtab = d.d_un.d_ptr; break;
         case DT_STRSZ: f->strtab_size = d.d_un.d_val; break;
+        case DT_VERSYM: f->versym = d.d_un.d_ptr; break;
+        case DT_VERDEF: f->verdef = d.d_un.d_ptr; break;
         }
     }
     if (add_relocations(f, rela, rela_size, "DT_RELA") ||
@@ -262,9 +264,12 @@ static void add_functions(struct elf_file *f, const Elf64_Shdr *table, const Elf
         const char *name = (const char *)f->bytes + strings->sh_offset + sym.st_name;
         if (!memchr(name, 0, strings->sh_size - sym.st_name))
             continue;
-        f->functions[f->n_functions++] =
-            (struct elf_symbol){.address = sym.st_value, .size = sym.st_size, .name = name,
-                                  .is_ifunc = type == STT_GNU_IFUNC};
+        struct elf_symbol *s = &f->functions[f->n_functions++];
+        *s = (struct elf_symbol){.address = sym.st_value, .size = sym.st_size, .name = name,
+                                 .is_ifunc = type == STT_GNU_IFUNC};
+        if (table->sh_type == SHT_DYNSYM && f->versym &&
+            elf_read(f, f->versym + i * sizeof s->version, &s->version, sizeof s->version))
+            s->version = 0;
     }
 }
 
@@ -285,6 +290,28 @@ static void read_names(struct elf_file *f)
     }
     if (f->n_functions)
         qsort(f->functions, f->n_functions, sizeof *f->functions, by_address);
+}
+
+#define HIDDEN 0x8000u
+
+int elf_symbol_is_hidden(const struct elf_symbol *s)
+{
+    return (s->version & HIDDEN) != 0;
+}
+
+const char *elf_symbol_version(const struct elf_file *f, const struct elf_symbol *s)
+{
+    uint64_t at = f->verdef, end;
+    Elf64_Verdef d = {.vd_next = 1};
+    Elf64_Verdaux name;
+
+    if (!at || __builtin_add_overflow(f->strtab, f->strtab_size, &end))
+        return NULL;
+    for (; d.vd_next && !elf_read(f, at, &d, sizeof d); at += d.vd_next)
+        if (d.vd_ndx == (s->version & ~HIDDEN) && !(d.vd_flags & VER_FLG_BASE))
+            return elf_read(f, at + d.vd_aux, &name, sizeof name) ? NULL
+                                                                  : elf_file_string(f, f->strtab + name.vda_name, end);
+    return NULL;
 }
 
 const struct elf_symbol *elf_function_at(const struct elf_file *f, uint64_t address)

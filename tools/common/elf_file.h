@@ -18,6 +18,7 @@ struct elf_symbol { /* a function that the file names */
     uint64_t address, size;
     const char *name;
     int is_ifunc; /* what is there chooses the function */
+    uint16_t version; /* its word of DT_VERSYM; 0: none */
 };
 
 struct elf_file {
@@ -30,7 +31,7 @@ struct elf_file {
     size_t phnum;
     Elf64_Rela *relocations; /* sorted by r_offset */
     size_t n_relocations;
-    uint64_t symtab, strtab, strtab_size; /* addresses; 0: none */
+    uint64_t symtab, strtab, strtab_size, versym, verdef; /* addresses; 0: none */
     struct elf_symbol *functions;         /* sorted by address */
     size_t n_functions;
     char error[512]; /* error of the last call, without the file's name */
@@ -65,6 +66,10 @@ const char *elf_file_string(const struct elf_file *, uint64_t address, uint64_t 
 int elf_slot(const struct elf_file *, uint64_t slot, struct elf_target *);
 /* The function that contains `address`, or NULL. */
 const struct elf_symbol *elf_function_at(const struct elf_file *, uint64_t address);
+/* The name of the version that the symbol has, as `V' of NAME@V; or NULL. */
+const char *elf_symbol_version(const struct elf_file *, const struct elf_symbol *);
+/* Whether only who names this version gets the symbol: another one of its name is the default. */
+int elf_symbol_is_hidden(const struct elf_symbol *);
 /* Visits each note of this name and type; a visitor's value other than 0 ends the walk.  The
  * descriptor is given by its address as linked.  -1: a note is damaged. */
 int elf_notes(struct elf_file *, const char *name, uint32_t type,

@@ -58,26 +58,35 @@ static int compare_id(void *cookie, uint64_t desc, uint32_t size)
     return same;
 }
 
-/* The symbol, if all functions of this name have one address. */
+/* Whether the symbol has this name: NAME, NAME@VERSION or NAME@@VERSION. */
+static int has_name(const struct elf_file *file, const struct elf_symbol *s, const char *name)
+{
+    size_t length = strcspn(name, "@"), ats = strspn(name + length, "@");
+    const char *version = ats ? elf_symbol_version(file, s) : NULL;
+
+    return !strncmp(s->name, name, length) && !s->name[length] &&
+           (!ats || (version && !strcmp(version, name + length + ats)));
+}
+
+/* The symbol, if all functions of this name have one address.  Without a version it is the default one, if any is. */
 static const struct elf_symbol *find_symbol(struct attach *a, const struct elf_file *file, const struct replacement *what)
 {
     const struct elf_symbol *found = NULL;
+    int several = 0;
 
     for (size_t i = 0; i < file->n_functions; i++) {
         const struct elf_symbol *s = &file->functions[i];
+        int is_better = !found || elf_symbol_is_hidden(s) < elf_symbol_is_hidden(found);
 
-        if (strcmp(s->name, what->function) != 0)
+        if (!has_name(file, s, what->function) || (found && elf_symbol_is_hidden(s) > elf_symbol_is_hidden(found)))
             continue;
-        if (found && found->address != s->address && !found->is_ifunc) {
-            refuse(a, what, "several functions have this name");
-            return NULL;
-        }
-        if (!found || s->size > found->size)
+        several = !is_better && (several || (found->address != s->address && !found->is_ifunc));
+        if (is_better || s->size > found->size)
             found = s;
     }
-    if (!found)
-        refuse(a, what, "there is no such function");
-    return found;
+    if (!found || several)
+        refuse(a, what, found ? "several functions have this name" : "there is no such function");
+    return several ? NULL : found;
 }
 
 static int look_up(struct attach *a, struct work *w, const char *build_id)

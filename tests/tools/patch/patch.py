@@ -274,6 +274,47 @@ def ended(world):
     program.end()
 
 
+VERSIONED = """
+static __attribute__((noinline, used)) int twice(int n) { return n * 7 + 3; }
+int old_value(int n) { return n * 3 + 1; }
+int new_value(int n) { return n * 5 + 1; }
+__asm__(".symver old_value, value@V1\\n.symver new_value, value@@V2");
+"""
+USES_VERSIONS = """
+#include <stdio.h>
+int value(int), old_value(int);
+__asm__(".symver old_value, value@V1");
+int main(void)
+{
+    puts("ready");
+    do {
+        fflush(stdout);
+        if (getchar() == EOF)
+            return puts("whole") < 0;
+    } while (printf("%d %d\\n", old_value(1), value(1)) > 0);
+}
+"""
+
+
+def versions(world):
+    """A name of several versions is that of the default one; NAME@VERSION is any."""
+    folder, library = world.folder, world.folder / "libversioned.so"
+    for name, text in (("versioned.c", VERSIONED), ("more.c", VERSIONED.split("int old_value")[0]), ("uses.c", USES_VERSIONS),
+                       ("script", "V1 { global: value; local: old_value; new_value; };\nV2 { } V1;\n")):
+        (folder / name).write_text(text)
+    compile_file(library, "-O2", "-fPIC", "-shared", f"-Wl,--version-script={folder}/script", folder / "versioned.c", folder / "more.c")
+    program = Program(compile_file(folder / "uses", "-O2", folder / "uses.c", library, f"-Wl,-rpath,{folder}"))
+    equal(program.ask(), "4 6", "as it was started")
+    for name, replaced in (("value", "4 1001"), ("value@V1", "1001 6"), ("value@@V2", "4 1001"), ("value@V2", "4 1001")):
+        equal(program.patch("--replace", f"libversioned.so:{name}={world.other}:value")[::2], (0, ""), name)
+        equal((program.ask(), program.listed()), (replaced, [(name, "value", True)]), name)
+        equal(program.patch("--undo", f"libversioned.so:{name}")[::2], (0, ""), f"{name}: undo")
+        equal(program.ask(), "4 6", f"{name}: undone")
+    for name, why in (("value@V3", "no such function"), ("twice", "several functions have this name"), ("twice@V1", "no such function")):
+        program.refuses(why, "--replace", f"libversioned.so:{name}={world.other}:value")
+    program.end()
+
+
 with scratch() as scratch_folder:
     globals()[sys.argv[5]](World(Path(scratch_folder)))
 finish()
