@@ -56,6 +56,26 @@ int attach_has_ended(const struct attach *a)
     return n != 2 || state == 'Z' || state == 'X' || flags & EXITING;
 }
 
+enum { N_THREADS = 20, STARTTIME = 22 };
+
+/* A field of the process's stat from the third on, as numbered in proc(5); 0: it is no number, or there is none. */
+static uint64_t stat_number(const struct attach *a, int wanted)
+{
+    char *stat = attach_file(a, "stat", NULL), *at = stat ? strrchr(stat, ')') : NULL;
+    uint64_t number;
+
+    for (int field = 2; at && field < wanted; field++)
+        at = strchr(at + 1, ' ');
+    number = at ? strtoull(at, NULL, 10) : 0;
+    free(stat);
+    return number;
+}
+
+static uint64_t when_began(const struct attach *a)
+{
+    return stat_number(a, STARTTIME);
+}
+
 /* If a process has ended meanwhile, or its memory is gone with its old program, whatever failed did so for that. */
 int attach_fail(struct attach *a, const char *format, ...)
 {
@@ -66,7 +86,8 @@ int attach_fail(struct attach *a, const char *format, ...)
     vsnprintf(a->why, sizeof a->why, format, args);
     va_end(args);
     if (a->folder >= 0 && attach_has_ended(a))
-        snprintf(a->why, sizeof a->why, "process %d has ended", a->pid);
+        snprintf(a->why, sizeof a->why, stat_number(a, N_THREADS) > 1
+                 ? "process %d: its first thread has ended; it cannot be reached" : "process %d has ended", a->pid);
     else if (a->memory >= 0 && pread(a->memory, &byte, 1, 0) == 0) /* an error (EIO), as long as there is memory */
         snprintf(a->why, sizeof a->why, "process %d executes another program", a->pid);
     return -1;
@@ -98,20 +119,6 @@ uint64_t attach_auxiliary(const struct attach *a, uint64_t type)
     }
     free(bytes);
     return value;
-}
-
-static uint64_t when_began(const struct attach *a)
-{
-    char *stat = attach_file(a, "stat", NULL), *at = stat ? strrchr(stat, ')') : NULL;
-    uint64_t began = 0;
-
-    /* The field behind the name is the third; the time is the 22nd. */
-    for (int field = 2; at && field < 22; field++)
-        at = strchr(at + 1, ' ');
-    if (at)
-        began = strtoull(at, NULL, 10);
-    free(stat);
-    return began;
 }
 
 static int check_machine(struct attach *a)

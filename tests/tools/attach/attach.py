@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from support import check, equal, finish, run, scratch  # noqa: E402
+from support import check, compile_file, equal, finish, run, scratch  # noqa: E402
 
 GETPID, WAITS, KILLED, HARD = map(os.path.abspath, sys.argv[1:5])
 
@@ -35,6 +35,11 @@ def finish_program(p, what):
     except subprocess.TimeoutExpired:
         check(False, f"{what}: it does not end")
         p.kill()
+
+
+def compile_program(path, text):
+    Path(f"{path}.c").write_text("#include <pthread.h>\n#include <stdio.h>\n#include <unistd.h>\n" + text)
+    return compile_file(path, f"{path}.c", "-pthread")
 
 
 def areas(pid):
@@ -166,6 +171,14 @@ def refused():
             code, out, _ = run(GETPID, p.pid, 1)
             check(code == 1 and "no 64-bit process" in out, f"a 32-bit process: {out}")
             p.kill()
+        first = compile_program(f"{folder}/first", "static void *go(void *n) { puts(\"ready\"); fflush(stdout); pause(); return n; }\n"
+                                "int main(void) { pthread_t t; pthread_create(&t, 0, go, 0); pthread_exit(0); }\n")
+        p = start(first)
+        while Path(f"/proc/{p.pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z":
+            time.sleep(0.01)
+        code, out, _ = run(GETPID, p.pid, 1)
+        check(code == 1 and "its first thread has ended" in out, f"a process whose first thread has ended: {out}")
+        p.kill()
     code, out, _ = run(GETPID, 2 if os.geteuid() == 0 else 1, 1)
     check(code == 1, f"a process without memory, or not ours: {out}")
 
