@@ -66,6 +66,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     memcpy(bytes, data, size);
     if (!elf_file_parse(&f, "", bytes, size)) {
         show(&f);
+        for (size_t i = 0; i < f.n_functions && i < 64; i++)
+            elf_symbol_version(&f, &f.functions[i]);
         place(&f);
         round_trip(&f);
     }

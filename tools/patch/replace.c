@@ -100,7 +100,7 @@ static int look_up(struct attach *a, struct work *w, const char *build_id)
     if (!object)
         return attach_fail(a, "process %d: there is no %s in it", a->pid, w->what->library);
     if (attach_elf(a, object, &file))
-        refuse(a, w->what, file.error);
+        attach_fail(a, "process %d: %s: %s", a->pid, object->name, file.error);
     else if (build_id && elf_notes(&file, "GNU", NT_GNU_BUILD_ID, compare_id, (const void *[]){&file, build_id}) != 1)
         refuse(a, w->what, "the library has another build-id");
     else if ((symbol = find_symbol(a, &file, w->what))) {

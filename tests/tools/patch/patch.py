@@ -182,7 +182,7 @@ def refused(world):
     # An upgrade: the name is another build's, whose functions lie elsewhere.
     world.library_of(world.folder / "new", "-DAPI=__attribute__((noinline,noclone,aligned(4096)))")
     os.replace(world.folder / "new", world.library)
-    program.refuses("another build than the one that runs", *world.replace())
+    program.refuses(f"{world.library}: it is another build than the one that runs", *world.replace())
     code, out, err = run(MVLD, "patch", "--all", "--replace", f"{LIBRARY}.1:value={world.other}:value")
     check(code == 1 and "another build than the one that runs" in err, f"--all passes it over: {code} {out} {err}")
     program.end()
