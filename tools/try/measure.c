@@ -12,7 +12,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <math.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -127,7 +126,7 @@ const char *try_measure(struct try_runs *r, double seconds, size_t most)
     warm_up(r);
     for (size_t i = 0; i < r->n_ways; i++)
         r->ways[i].samples = must_alloc(most, sizeof(struct sample));
-    while (r->n_rounds < most && now() - start < (r->n_rounds < FEWEST ? fmax(seconds, PATIENCE) : seconds)) {
+    while (r->n_rounds < most && now() - start < (r->n_rounds < FEWEST && seconds < PATIENCE ? PATIENCE : seconds)) {
         shuffle(order, r->n_ways);
         for (size_t k = 0; k < r->n_ways; k++) {
             struct try_way *way = &r->ways[order[k]];
@@ -171,8 +170,12 @@ double try_median(const struct try_runs *r, size_t way, int figure)
 
 struct ratio try_ratio(const struct try_runs *r, size_t way, int figure)
 {
-    double *v = sorted_figures(r, way, figure, 1), n = (double)r->n_rounds;
-    size_t k = (size_t)fmax(0, floor((n - 1.96 * sqrt(n)) / 2) - 1); /* ranks from 0 */
+    double *v = sorted_figures(r, way, figure, 1), n = (double)r->n_rounds, between;
+    size_t k = 0;
+
+    /* The rank from 0: (n - 1.96 sqrt(n)) / 2 - 1, rounded down; without libm, which each `mvld run` would load. */
+    while ((between = n - 2 * (double)(k + 2)) > 0 && between * between >= 1.96 * 1.96 * n)
+        k++;
     struct ratio ratio = {v[k], v[r->n_rounds / 2], v[r->n_rounds - 1 - k]};
     free(v);
     return ratio;
