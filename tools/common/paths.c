@@ -11,18 +11,19 @@
 
 char *path_beside(const char *relative)
 {
-    char *self = realpath("/proc/self/exe", NULL), *slash, *path = NULL;
-    for (int i = 0; self && i < 2 && (slash = strrchr(self, '/')); i++)
+    char self[4096], *slash, *path;
+    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+
+    if (n <= 0)
+        return NULL;
+    self[n] = 0;
+    for (int i = 0; i < 2 && (slash = strrchr(self, '/')); i++)
         *slash = 0;
-    if (self) {
-        path = must_print("%s/%s", self, relative);
-        if (access(path, F_OK)) {
-            free(path);
-            path = NULL;
-        }
-    }
-    free(self);
-    return path;
+    path = must_print("%s/%s", self, relative);
+    if (!access(path, F_OK))
+        return path;
+    free(path);
+    return NULL;
 }
 
 const char *path_loader(void)
