@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""startup.py STARTUP: what an exec of true costs, by its interpreter (PT_INTERP).
+"""startup.py STARTUP: what an exec of true costs, by its interpreter (PT_INTERP), and by a command that starts it.
 
 The same program under the host loader, under mvld with nothing configured, with
-MVLD=off, and with the multiverse pass, which then finds nothing to commit.  Beside the
+MVLD=off, and with the multiverse pass, which then finds nothing to commit; and the
+unchanged one by env(1), by `mvld run` and by what wrappers execute.  Beside the
 times stand system calls and page faults, which a busy machine does not change, where
 perf(1) may count them.
 """
@@ -86,7 +87,10 @@ def main():
             "mvld, nothing configured": [mvld],
             "mvld, MVLD=off": ["MVLD=off", mvld],
             "mvld, multiverse pass": [f"MVLD_CONFIG={config}",
-                                      f"MVLD_PASS_PATH={support.LIBRARY.parent}", mvld]}
+                                      f"MVLD_PASS_PATH={support.LIBRARY.parent}", mvld],
+            "env": ["/usr/bin/env", host],
+            "mvld run": [support.BUILD / "tools" / "mvld", "run", host],
+            "mvld-run": [support.BUILD / "tools" / "mvld-run", host]}
         times = exec_times(sys.argv[1], ROUNDS, commands)
         first = times["host loader"]
         for name, time in times.items():
