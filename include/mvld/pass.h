@@ -163,7 +163,6 @@ enum mvld_log_category {
     MVLD_LOG_PATCH = 4,
     MVLD_LOG_IMAGE = 8,
     MVLD_LOG_STATISTICS = 16,
-    MVLD_LOG_VERIFY = 32,
     MVLD_LOG_WARNING = 64 /* always recorded; shown if any category is on */
 };
 

@@ -84,8 +84,7 @@ void pipeline_on_crash(struct pipeline *, const struct rimf_sys *sys, void (*say
 
 /* At RT_CONSISTENT, and (added, removed) for each dlopen and dlclose later.  Of the passes
  * before `end` those that nobody has treated yet; with SIZE_MAX all, and then says how long
- * they took.  0; -ECANCELED when a pass failed or was skipped, -EUCLEAN when the image is
- * broken: both are in the log, and the program goes on. */
+ * they took.  0; -ECANCELED when a pass failed, which is in the log. */
 int pipeline_run(struct pipeline *, struct mvld_image *, size_t end);
 /* Runs the passes from `first` on, before `end`, for these objects. */
 void pipeline_added(struct pipeline *, struct mvld_image *, const struct mvld_object *const *objects, size_t n,

@@ -57,7 +57,6 @@ struct pipeline {
     void (*say)(void *cookie, const char *why);
     void *cookie;
     uint64_t emission; /* nanoseconds, of making what passes want */
-    int checked, broken; /* the image was, and is, as far as that */
     int unemitted; /* a pass has run, and what it wants was not emitted since */
 };
 

@@ -2,9 +2,7 @@
  *
  * loader/manager/run.c: runs a plan.
  *
- * A pass that fails is reported; the others and the program continue.  Only a broken image (found under
- * MVLD_DEBUG=verify) ends the pipeline, because later passes would read wrong data.  Passes that ran are still
- * told of closed objects, to forget them.
+ * A pass that fails is reported; the others and the program continue.
  */
 #include "rimf/base/base.h"
 #include "loader/config/config.h"
@@ -236,20 +234,6 @@ static void run_one(struct pipeline *p, size_t i, struct mvld_image *image)
         rimf_log(&p->log, MVLD_LOG_PASSES, "pass %s: done", name);
 }
 
-/* Returns 1 if passes can still rely on the image. */
-static int verify(struct pipeline *p, struct mvld_image *image, const char *after)
-{
-    if (!rimf_log_enabled(&p->log, MVLD_LOG_VERIFY))
-        return 1;
-    if (rimf_image_check(image) == 0) {
-        rimf_log(&p->log, MVLD_LOG_VERIFY, "the image is sound after %s", after);
-        return 1;
-    }
-    rimf_log(&p->log, MVLD_LOG_WARNING, "mvld: the image is broken after %s: %s", after,
-             rimf_api()->last_error(image));
-    return 0;
-}
-
 static void print_statistics(const struct pipeline *p)
 {
     uint64_t total = 0;
@@ -290,20 +274,10 @@ int pipeline_run(struct pipeline *p, struct mvld_image *image, size_t end)
 {
     int result = 0;
 
-    if (!p->checked)
-        p->broken = !verify(p, image, "the host loader");
-    p->checked = 1;
     for (size_t i = 0; i < end && i < p->n; i++) {
         if (p->passes[i].status != PASS_PLANNED)
             continue;
-        if (p->broken) {
-            p->passes[i].status = PASS_SKIPPED;
-            rimf_log(&p->log, MVLD_LOG_WARNING, "mvld: the pass '%s' is skipped: the image is broken",
-                     p->passes[i].name);
-        } else {
-            run_one(p, i, image);
-            p->broken = !verify(p, image, p->passes[i].name);
-        }
+        run_one(p, i, image);
         if (p->passes[i].status != PASS_RAN)
             result = -ECANCELED;
     }
@@ -314,7 +288,7 @@ int pipeline_run(struct pipeline *p, struct mvld_image *image, size_t end)
             say_unmatched(p, &p->passes[i]);
         print_statistics(p);
     }
-    return p->broken ? -EUCLEAN : result;
+    return result;
 }
 
 void pipeline_rest(struct pipeline *p, struct mvld_image *image)
@@ -328,7 +302,7 @@ void pipeline_added(struct pipeline *p, struct mvld_image *image,
 {
     if (p->late && first < p->n && pipeline_map_late(p))
         return; /* these objects are not changed */
-    for (size_t i = first; i < end && i < p->n && !p->broken; i++) {
+    for (size_t i = first; i < end && i < p->n; i++) {
         struct planned_pass *it = &p->passes[i];
         if (it->status != PASS_RAN || !it->pass->run)
             continue;
@@ -339,7 +313,6 @@ void pipeline_added(struct pipeline *p, struct mvld_image *image,
                  it->name, n, took);
         if (error < 0)
             fail_pass(p, it, image, error);
-        p->broken = !verify(p, image, it->name);
     }
     if (end >= p->n)
         pipeline_emit(p, image);
@@ -383,7 +356,6 @@ void pipeline_removed(struct pipeline *p, struct mvld_image *image, enum rimf_st
         enter(p, it, image, RIMF_STAGE_NONE);
         it->pass->removed(&it->context, objects, n);
         rimf_image_set_stage(image, RIMF_STAGE_NONE, NULL);
-        verify(p, image, it->name);
     }
     unwatch(p);
 }

@@ -29,7 +29,6 @@ static const struct {
     {"patch", MVLD_LOG_PATCH, "display changes of code, and refused ones"},
     {"image", MVLD_LOG_IMAGE, "display the image: domains, objects, segments"},
     {"statistics", MVLD_LOG_STATISTICS, "display how long each stage and pass took"},
-    {"verify", MVLD_LOG_VERIFY, "check the image between passes"},
 };
 
 /* The lowest descriptor for the log file: programs expect the low ones. */

@@ -23,7 +23,7 @@
 
 static int wants_objects(const struct loader *l)
 {
-    return l->pipeline || rimf_log_enabled(&l->log, MVLD_LOG_IMAGE | MVLD_LOG_VERIFY | MVLD_LOG_FILES);
+    return l->pipeline || rimf_log_enabled(&l->log, MVLD_LOG_IMAGE | MVLD_LOG_FILES);
 }
 
 static size_t count_maps(const struct loader *l)
@@ -119,13 +119,6 @@ static int update(struct loader *l, struct rimf_change *change)
     return err;
 }
 
-static void check_image(struct loader *l, const char *when)
-{
-    if (rimf_log_enabled(&l->log, MVLD_LOG_VERIFY))
-        rimf_log(&l->log, MVLD_LOG_VERIFY, "image %s: %s", when,
-                 rimf_image_check(l->image) ? rimf_api()->last_error(l->image) : "consistent");
-}
-
 /* ---- passes ------------------------------------------------------------------------ */
 
 /* Those of which a snapshot may hold the work, and then the others. */
@@ -175,11 +168,8 @@ static void pass_on(struct loader *l, int unentered)
         rimf_image_close_analyses(l->image);
     }
     filtered_leave(l);
-    if (change.n_removed || change.n_added) {
-        check_image(l, "after an event");
-        if (rimf_log_enabled(&l->log, MVLD_LOG_IMAGE))
-            rimf_image_print(l->image);
-    }
+    if ((change.n_removed || change.n_added) && rimf_log_enabled(&l->log, MVLD_LOG_IMAGE))
+        rimf_image_print(l->image);
 }
 
 /* ---- the link map ------------------------------------------------------------------ */
@@ -302,7 +292,7 @@ void objects_start(struct loader *l)
     remember(l);
     for (size_t i = 0; i < l->maps->n; i++)
         say_object(l, "object", l->maps->known[i]);
-    if (!l->pipeline && !rimf_log_enabled(&l->log, MVLD_LOG_IMAGE | MVLD_LOG_VERIFY))
+    if (!l->pipeline && !rimf_log_enabled(&l->log, MVLD_LOG_IMAGE))
         return;
     if (objects_create_image(l, &l->image)) {
         rimf_log(&l->log, MVLD_LOG_WARNING, "image: no memory; no pass runs");
@@ -312,9 +302,7 @@ void objects_start(struct loader *l)
     describe_main(l);
     if (update(l, &change))
         return;
-    if (!l->pipeline) {
-        check_image(l, "at start"); /* the pipeline checks the image itself */
-    } else {
+    if (l->pipeline) {
         const char *method = pipeline_setting(l->pipeline, "patch");
 
         rimf_image_set_untraced(l->image, l->filtered->untraced);

@@ -80,8 +80,6 @@ const struct mvld_api *rimf_api(void);
  * slots or analyses (image/core.c): then the code for these is not linked. */
 const struct mvld_api *rimf_api_core(void);
 
-/* Checks the image; the first broken invariant becomes a sentence (rimf_api()->last_error) and -EUCLEAN. */
-int rimf_image_check(struct mvld_image *);
 /* MVLD_DEBUG=image: one line for each domain, object, segment. */
 void rimf_image_print(const struct mvld_image *);
 

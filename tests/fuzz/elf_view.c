@@ -12,6 +12,8 @@
 #include "rimf/elf/frame_table.h"
 #include "rimf/image/private.h"
 
+#include "../rimf/image/invariants.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>

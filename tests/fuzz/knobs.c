@@ -23,7 +23,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 #define ENTRIES 64u
 #define ALL                                                                                  \
     (MVLD_LOG_FILES | MVLD_LOG_PASSES | MVLD_LOG_PATCH | MVLD_LOG_IMAGE |                    \
-     MVLD_LOG_STATISTICS | MVLD_LOG_VERIFY)
+     MVLD_LOG_STATISTICS)
 
 static jmp_buf ended;
 

@@ -21,7 +21,7 @@ cache = tempfile.TemporaryDirectory(prefix="mvld-cache-")
 
 
 def run(tunables, times=0, debug=""):
-    env = {"PATH": os.environ["PATH"], "MVLD_DEBUG": "passes,verify,statistics" + debug,
+    env = {"PATH": os.environ["PATH"], "MVLD_DEBUG": "passes,statistics" + debug,
            "MVLD_PASS_PATH": folder, "MVLD_TUNABLES": tunables, "XDG_CACHE_HOME": cache.name}
     done = subprocess.run([loader, str(passes / "load"), str(passes / "bad_none.so"), str(times)],
                           env=env, capture_output=True, text=True, timeout=30)
@@ -40,7 +40,7 @@ def expect(log, *lines):
 
 
 log = run("app.passes=first,second:second.set.colour=red", times=2)
-expect(log, "first.number = 7", "the image is sound after first", "second.set.colour = red", "time in second:",
+expect(log, "first.number = 7", "second.set.colour = red", "time in second:",
        "first added 1 after 1", "second added 1 after 1", "second removed 1", "first removed 1",
        "first added 1 after 1", "second removed 1")
 expect(run("app.passes=failing,second", times=1),

@@ -10,7 +10,6 @@
 
 static struct world world, *w = &world;
 static char why[512], last_error[256];
-static int image_is_broken_after = -1; /* how many checks still succeed, -1: all */
 
 /* ---- the image, as far as the manager needs one ------------------------------ */
 
@@ -111,13 +110,6 @@ int rimf_image_realise_symbols(struct mvld_image *image, int failed)
     (void)image;
     (void)failed;
     return 0;
-}
-
-int rimf_image_check(struct mvld_image *image)
-{
-    if (image_is_broken_after < 0 || image_is_broken_after-- > 0)
-        return 0;
-    return fake_fail(image, EUCLEAN, "segment 3 overlaps segment 4");
 }
 
 /* ---- planning ------------------------------------------------------------------ */

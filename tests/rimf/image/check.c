@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The invariant checker finds every kind of damage to the image, and none in a sound
- * one.  A failure means that a pass's mistake would go unnoticed under
- * MVLD_DEBUG=verify.
+ * one.  A failure means that other tests would not notice damage.
  */
 #include "process.h"
 

@@ -7,6 +7,7 @@
 #include "rimf/image/private.h"
 
 #include "../../check.h"
+#include "invariants.h"
 
 #include <dlfcn.h>
 #include <link.h>

@@ -10,6 +10,8 @@
 #include "rimf/image/image.h"
 #include "rimf/image/private.h"
 
+#include "invariants.h"
+
 #include <link.h>
 #include <sys/mman.h>
 #include <sys/auxv.h>

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/image/check.c: checks the invariants of the image, one function each.  They read only the image and
- * the objects' program headers.
+ * The invariants of the image, one function each.  They read only the image and the objects' program headers.
  */
-#include "rimf/image/private.h"
+#ifndef INVARIANTS_H
+#define INVARIANTS_H
 
 #include "rimf/base/base.h"
+#include "rimf/image/private.h"
 
-#include <errno.h>    /* numbers only */
-#include <sys/mman.h> /* numbers only */
+#include <errno.h>
+#include <sys/mman.h>
 
 #define BROKEN(image, ...) rimf_fail((image), EUCLEAN, "image: " __VA_ARGS__)
 
-static int check_opaque(struct mvld_image *image, const struct rimf_object *object)
+static inline int check_opaque(struct mvld_image *image, const struct rimf_object *object)
 {
     const struct mvld_object *public = &object->public;
 
@@ -23,7 +24,7 @@ static int check_opaque(struct mvld_image *image, const struct rimf_object *obje
     return 0;
 }
 
-static int check_segments(struct mvld_image *image, const struct rimf_object *object)
+static inline int check_segments(struct mvld_image *image, const struct rimf_object *object)
 {
     const struct mvld_object *public = &object->public;
     uintptr_t last = 0;
@@ -47,7 +48,7 @@ static int check_segments(struct mvld_image *image, const struct rimf_object *ob
 
 /* The program headers in memory must be unchanged: this finds an object that was replaced or unmapped
  * without notice. */
-static int check_headers(struct mvld_image *image, const struct rimf_object *object)
+static inline int check_headers(struct mvld_image *image, const struct rimf_object *object)
 {
     const struct elf_view *view = &object->view;
     size_t load = 0;
@@ -71,7 +72,7 @@ static int check_headers(struct mvld_image *image, const struct rimf_object *obj
     return 0;
 }
 
-static int check_sections(struct mvld_image *image, const struct rimf_object *object)
+static inline int check_sections(struct mvld_image *image, const struct rimf_object *object)
 {
     const struct mvld_object *public = &object->public;
     uintptr_t last = 0;
@@ -92,7 +93,7 @@ static int check_sections(struct mvld_image *image, const struct rimf_object *ob
     return 0;
 }
 
-static int check_object(struct mvld_image *image, const struct rimf_object *object)
+static inline int check_object(struct mvld_image *image, const struct rimf_object *object)
 {
     const struct mvld_object *public = &object->public;
     const uint32_t known =
@@ -120,7 +121,7 @@ static int check_object(struct mvld_image *image, const struct rimf_object *obje
 }
 
 /* At most one executable; each domain counts its objects. */
-static int check_counts(struct mvld_image *image, const struct rimf_table *table)
+static inline int check_counts(struct mvld_image *image, const struct rimf_table *table)
 {
     size_t mains = 0;
 
@@ -142,7 +143,7 @@ static int check_counts(struct mvld_image *image, const struct rimf_table *table
 
 /* The index by address must be ordered and disjoint, with each entry a segment of a listed object, and as
  * many entries as segments. */
-static int check_index(struct mvld_image *image, const struct rimf_table *table)
+static inline int check_index(struct mvld_image *image, const struct rimf_table *table)
 {
     size_t n = 0;
 
@@ -167,7 +168,7 @@ static int check_index(struct mvld_image *image, const struct rimf_table *table)
     return 0;
 }
 
-int rimf_image_check(struct mvld_image *image)
+static inline int rimf_image_check(struct mvld_image *image)
 {
     const struct rimf_table *table = rimf_table_enter(image);
     int result = 0;
@@ -182,67 +183,4 @@ int rimf_image_check(struct mvld_image *image)
     return result;
 }
 
-/* ---- what it looks like ------------------------------------------------------------------------
- *
- * MVLD_DEBUG=image.
- */
-
-static const char *const kinds[] = {
-    [MVLD_SECTION_CODE] = "code",
-    [MVLD_SECTION_DATA] = "data",
-    [MVLD_SECTION_RODATA] = "rodata",
-    [MVLD_SECTION_RELRO] = "relro",
-};
-
-static void print_build_id(const struct rimf_log *log, const struct mvld_object *object)
-{
-    char text[2 * RIMF_BUILD_ID_MAX + 1];
-
-    if (!object->build_id)
-        return;
-    for (size_t i = 0; i < object->build_id_size; i++)
-        rimf_format(text + 2 * i, 3, "%02x", object->build_id[i]);
-    rimf_log(log, MVLD_LOG_IMAGE, "    build-id %s", text);
-}
-
-static void print_object(const struct rimf_log *log, const struct rimf_object *object)
-{
-    const struct mvld_object *public = &object->public;
-    uint32_t flags = public->flags;
-
-    rimf_log(log, MVLD_LOG_IMAGE, "  object %s, bias 0x%lx%s%s%s%s%s", public->name,
-             (unsigned long)public->bias, flags & MVLD_OBJECT_MAIN ? ", executable" : "",
-             flags & MVLD_OBJECT_VDSO ? ", vdso" : "",
-             flags & MVLD_OBJECT_LOADER ? ", host loader" : "",
-             flags & MVLD_OBJECT_OPAQUE ? ", opaque" : "",
-             flags & MVLD_OBJECT_UNPLACED ? ", unplaced" : "");
-    if (public->why)
-        rimf_log(log, MVLD_LOG_IMAGE, "    not transformed: %s", public->why);
-    print_build_id(log, public);
-    for (size_t i = 0; i < object->n_sections; i++) {
-        const struct mvld_section *section = &object->sections[i];
-
-        rimf_log(log, MVLD_LOG_IMAGE, "    %016lx-%016lx %c%c%c %s",
-                 (unsigned long)section->address,
-                 (unsigned long)(section->address + section->size),
-                 section->prot & PROT_READ ? 'r' : '-', section->prot & PROT_WRITE ? 'w' : '-',
-                 section->prot & PROT_EXEC ? 'x' : '-', kinds[section->kind]);
-    }
-}
-
-void rimf_image_print(const struct mvld_image *image)
-{
-    const struct rimf_table *table;
-
-    if (!rimf_log_enabled(image->log, MVLD_LOG_IMAGE))
-        return;
-    table = rimf_table_enter(image);
-    for (size_t d = 0; d < image->n_domains; d++) {
-        rimf_log(image->log, MVLD_LOG_IMAGE, "domain %zu %s, %zu objects", d,
-                 image->domains[d]->name, image->domains[d]->n_objects);
-        for (size_t i = 0; i < table->n_objects; i++)
-            if (table->objects[i]->domain.now == d)
-                print_object(image->log, table->objects[i]);
-    }
-    rimf_table_leave(image);
-}
+#endif
