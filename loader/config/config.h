@@ -136,8 +136,8 @@ int options_finish(struct rimf_heap *, const struct mvld_pass *, const char *pas
                    const struct config *, struct mvld_setting **settings, size_t *n,
                    const struct why *);
 
-/* 1: it has a value and names a symbol. */
-int options_is_symbol(const struct mvld_pass *, const struct mvld_setting *);
+/* 1: its option is of that type. */
+int options_is(const struct mvld_pass *, const struct mvld_setting *, enum mvld_option_type);
 
 /* ---- between the files of the reader -------------------------------------- */
 

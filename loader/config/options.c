@@ -62,6 +62,7 @@ static int check_value(const struct mvld_option *o, struct mvld_setting *s, cons
     case MVLD_OPTION_STRING:
     case MVLD_OPTION_PREFIX:
     case MVLD_OPTION_FILE:
+    case MVLD_OPTION_GONE:
         return 0;
     case MVLD_OPTION_SYMBOL:
         if (mvld_setting_symbol(s))
@@ -88,11 +89,11 @@ static const struct mvld_option *find_option(const struct mvld_pass *pass, const
     return best;
 }
 
-int options_is_symbol(const struct mvld_pass *pass, const struct mvld_setting *setting)
+int options_is(const struct mvld_pass *pass, const struct mvld_setting *setting, enum mvld_option_type type)
 {
-    const struct mvld_option *option = setting->text ? find_option(pass, setting->name) : NULL;
+    const struct mvld_option *option = find_option(pass, setting->name);
 
-    return option && option->type == MVLD_OPTION_SYMBOL;
+    return option && option->type == type;
 }
 
 static int setting_of(const struct mvld_option *o, const struct config_entry *e,

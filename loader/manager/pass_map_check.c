@@ -82,6 +82,7 @@ static int check_option(const struct check *c, const struct mvld_option *o)
     case MVLD_OPTION_PREFIX:
     case MVLD_OPTION_FILE:
     case MVLD_OPTION_SYMBOL:
+    case MVLD_OPTION_GONE:
         return 0;
     }
     return REFUSE(c, "the option '%s' has the unknown type %u", o->name, (unsigned)o->type);

@@ -95,7 +95,7 @@ static void print_pass(const struct printer *to, const struct planned_pass *it)
         const struct mvld_setting *s = &it->settings[i];
         if (s->text)
             print_value(to, s->name, s->text, s->file, s->line);
-        else
+        else if (!options_is(it->pass, s, MVLD_OPTION_GONE))
             print(to, "; %s has no value", s->name);
     }
 }

@@ -264,7 +264,7 @@ static void say_unmatched(const struct pipeline *p, const struct planned_pass *i
     for (size_t i = 0; it->pass && it->status == PASS_RAN && i < it->n_settings && i < RIMF_SETTINGS_MATCHED; i++) {
         const struct mvld_setting *s = &it->settings[i];
 
-        if (options_is_symbol(it->pass, s) && !(it->matched >> i & 1))
+        if (s->text && options_is(it->pass, s, MVLD_OPTION_SYMBOL) && !(it->matched >> i & 1))
             rimf_log(&p->log, MVLD_LOG_WARNING, "mvld: %s:%u: %s.%s = %s: no object of the start defines it",
                      s->file, s->line, it->name, s->name, s->text);
     }

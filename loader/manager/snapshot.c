@@ -73,15 +73,10 @@ static void add_reads(const struct pipeline *p, const struct planned_pass *it, s
     struct rimf_read read;
 
     for (size_t i = 0; i < it->n_settings; i++) {
-        const struct mvld_setting *setting = &it->settings[i];
-        const struct mvld_option *o = it->pass->options;
-
-        while (o->name && !(o->type == MVLD_OPTION_FILE && rimf_streq(o->name, setting->name)))
-            o++;
         /* A file that may not be looked at cannot be read either: then the pass reports it. */
-        read.path = setting->text;
-        if (o->name && read.path && *read.path && manifest_read_of(p->sys, read.path, &read.file) &&
-            start->n_reads++ < MANIFEST_READS_MAX)
+        read.path = it->settings[i].text;
+        if (options_is(it->pass, &it->settings[i], MVLD_OPTION_FILE) && read.path && *read.path &&
+            manifest_read_of(p->sys, read.path, &read.file) && start->n_reads++ < MANIFEST_READS_MAX)
             start->reads[start->n_reads - 1] = read;
     }
 }

@@ -8,13 +8,14 @@
  */
 #include "cold.h"
 
-enum { DIRECT, LEAVE }; /* words of the option */
+enum { DIRECT, LEAVE }; /* words of the first option */
 
 static const char *const rewritable[] = {"direct", "leave", NULL};
 
 static const struct mvld_option options[] = {
     {.name = "rewritable", .type = MVLD_OPTION_WORD, .words = rewritable, .initial = "direct",
      .help = "calls through slots that stay writable, as those of lazy binding do"},
+    {.name = "inline", .type = MVLD_OPTION_GONE, .help = "it brought no gain that could be measured"},
     {.name = NULL},
 };
 

@@ -50,6 +50,10 @@ with scratch() as folder:
     equal(doctor(0, *run_it)["snapshot"][0], "ok", "with one, for `mvld run'")
     config.write_text(f"[app]\nmatch = {program}\npasses = answer\nslot-writers = x\n")
     contains(doctor(0, *run_it)["snapshot"][1], "there is none", "which is of another configuration")
+    config.write_text(f"[app]\nmatch = {program}\npasses = answer\n[answer]\ngone = any, thing\n")
+    found = doctor(0, *run_it)
+    equal((found["passes"][0], found["options"]), ("ok", ("absent", f"{config}:5: answer.gone has no effect any more",
+                                                          "remove the line")), "an option of an earlier version")
     config.write_text(f"[app]\nmatch = {program}\npasses answer\n")
     found = doctor(1)
     equal((found["passes"][0], "snapshot" in found), ("problem", False), "a wrong configuration")

@@ -81,7 +81,7 @@ size_t passes_each(const char *folders, visitor *visit, void *cookie)
 
 static const char *type_name(enum mvld_option_type type)
 {
-    static const char *const names[] = {"?", "bool", "number", "word", "text", "prefix", "file", "symbol"};
+    static const char *const names[] = {"?", "bool", "number", "word", "text", "prefix", "file", "symbol", "gone"};
     return names[type < sizeof names / sizeof *names ? type : 0];
 }
 
@@ -100,7 +100,7 @@ static void print_option(const struct mvld_option *o)
         printf("%" PRId64 " to %" PRId64, o->min, o->max);
     else
         fputs(o->type == MVLD_OPTION_BOOL ? "yes | no" : o->type == MVLD_OPTION_FILE ? "path"
-              : o->type == MVLD_OPTION_SYMBOL ? "library:symbol" : "text", stdout);
+              : o->type == MVLD_OPTION_SYMBOL ? "library:symbol" : o->type == MVLD_OPTION_GONE ? "(ignored)" : "text", stdout);
     if (o->initial)
         printf("; default %s", *o->initial ? o->initial : "\"\"");
     printf("\n        %s\n", o->help ? o->help : "");

@@ -100,7 +100,7 @@ static void print_unmatched(const struct program *p, const struct pipeline *plan
         for (size_t k = 0; k < plan->passes[i].n_settings; k++) {
             const struct mvld_setting *s = &plan->passes[i].settings[k];
 
-            if (!options_is_symbol(plan->passes[i].pass, s))
+            if (!s->text || !options_is(plan->passes[i].pass, s, MVLD_OPTION_SYMBOL))
                 continue;
             if (!objects.n && list_objects(&objects, p, plan))
                 return;

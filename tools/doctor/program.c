@@ -81,6 +81,19 @@ static void report_plan(struct report *r, const struct pipeline *plan, const cha
     free(list);
 }
 
+/* Settings of earlier versions. */
+static void report_gone(struct report *r, const struct pipeline *plan)
+{
+    for (size_t i = 0; i < plan->n; i++)
+        for (size_t k = 0; k < plan->passes[i].n_settings; k++) {
+            const struct mvld_setting *s = &plan->passes[i].settings[k];
+
+            if (s->text && options_is(plan->passes[i].pass, s, MVLD_OPTION_GONE))
+                report_finding(r, "options", FINDING_ABSENT, "remove the line", "%s:%u: %s.%s has no effect any more",
+                               s->file, s->line, plan->passes[i].name, s->name);
+        }
+}
+
 /* Returns 1 if it exists; then close `c`. */
 static int open_in(struct cached *c, char **path, const char *folder, const char *key)
 {
@@ -142,8 +155,10 @@ static void report_all(struct report *r, struct program *p)
         if (!wrong && request_plan(p, &plan, why, sizeof why))
             wrong = why;
         report_plan(r, plan, wrong, p->kind == PROGRAM_OURS ? remedy : NULL);
-        if (plan)
+        if (plan) {
+            report_gone(r, plan);
             report_snapshot(r, p, plan, remedy);
+        }
     }
     pipeline_free(plan);
     changes_free(&rows);

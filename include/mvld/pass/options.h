@@ -17,9 +17,11 @@ enum mvld_option_type {
                            * adjacent in the settings */
     MVLD_OPTION_FILE,     /* the path of a file that the pass reads, or "".  A snapshot is used only while the
                            * file is the one that it was made with */
-    MVLD_OPTION_SYMBOL    /* "LIBRARY:SYMBOL", a definition in a library with that file name (setting_symbol).
+    MVLD_OPTION_SYMBOL,   /* "LIBRARY:SYMBOL", a definition in a library with that file name (setting_symbol).
                            * mvld reports an option that matched nothing at the start, and `mvld pipeline` one
                            * that will match nothing */
+    MVLD_OPTION_GONE      /* of an earlier version of the pass: accepted with any value, without effect; `mvld
+                           * doctor` reports it */
 };
 
 struct mvld_option {

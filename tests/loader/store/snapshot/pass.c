@@ -39,6 +39,7 @@ static int run(const struct mvld_context *ctx, const struct mvld_object *const *
 static const struct mvld_option options[] = {
     {.name = "note.", .type = MVLD_OPTION_PREFIX},
     {.name = "file", .type = MVLD_OPTION_FILE},
+    {.name = "gone", .type = MVLD_OPTION_GONE, .help = "what an earlier version had"},
     {.name = NULL}};
 
 __attribute__((visibility("default"))) const struct mvld_pass mvld_pass = {
