@@ -17,19 +17,6 @@
 #define LOCK_PATH_MAX 1024
 #define FOLDER_MAX 1024
 
-/* Reads the present environment: in direct mode the host loader has moved it. */
-static const char *variable(const struct loader *l, const char *name)
-{
-    const char *value = NULL, *rest;
-    struct block now;
-
-    block_read(&now, l->block->sp);
-    for (char **e = now.envp; *e; e++)
-        if ((rest = rimf_after(*e, name)))
-            value = rest;
-    return value;
-}
-
 /* The user whose files are trusted besides root's: the user who started the program. */
 uint32_t caches_user(const struct loader *l)
 {
@@ -39,7 +26,7 @@ uint32_t caches_user(const struct loader *l)
 /* Returns 1 if this process writes to the user's folder, 0 if to root's. */
 int caches_own(const struct loader *l)
 {
-    return cache_is_own(caches_user(l), l->block->secure ? NULL : variable(l, "XDG_CACHE_HOME="));
+    return cache_is_own(caches_user(l), l->knobs->cache_home);
 }
 
 /* 0 or -ENOENT: nobody else can change the path. */
@@ -85,9 +72,7 @@ int caches_steered(struct loader *l, const char *path)
 
 size_t caches_name(const struct loader *l, const char *what, char *to, size_t size)
 {
-    return l->block->secure
-               ? 0
-               : cache_user_folder(to, size, variable(l, "XDG_CACHE_HOME="), variable(l, "HOME="), what);
+    return l->block->secure ? 0 : cache_user_folder(to, size, l->knobs->cache_home, l->knobs->home, what);
 }
 
 size_t caches_folder(struct loader *l, const char *what, char *to, size_t size)

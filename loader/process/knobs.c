@@ -147,48 +147,71 @@ static void keep_host(struct loader *l)
     l->knobs->host = path && *path ? rimf_heap_copy(&l->heap, path) : NULL;
 }
 
+/* The host loader's settings; of those that may be there several times, the last one wins there, too. */
+static void read_hosts(struct knobs *knobs, char *setting)
+{
+    const char *rest;
+
+    if (rimf_after(setting, "LD_PRELOAD="))
+        knobs->preload = setting;
+    else if ((rest = rimf_after(setting, "LD_TRACE_LOADED_OBJECTS=")))
+        knobs->trace = *rest != '\0';
+    else if ((rest = rimf_after(setting, "LD_BIND_NOW=")))
+        knobs->bind_now |= *rest != '\0';
+    else if ((rest = rimf_after(setting, "GLIBC_TUNABLES=")))
+        knobs->tunables |= *rest != '\0';
+    else if (rimf_after(setting, "LD_DEBUG="))
+        knobs->debug = 1;
+    else if (auditor_of(setting))
+        knobs->watcher = auditor_of(setting);
+}
+
+/* Ours, behind MVLD. */
+static void read_own(struct knobs *knobs, const char *setting, const char **debug, const char **output)
+{
+    const char *rest;
+
+    if ((rest = rimf_after(setting, "="))) {
+        knobs->off = rimf_streq(rest, "off");
+        knobs->unknown = knobs->off || rimf_streq(rest, "on") || !*rest ? NULL : rest;
+    } else if ((rest = rimf_after(setting, "_DEBUG="))) {
+        *debug = rest;
+    } else if ((rest = rimf_after(setting, "_DEBUG_OUTPUT="))) {
+        *output = rest;
+    } else if ((rest = rimf_after(setting, "_SNAPSHOT="))) {
+        knobs->check = rimf_streq(rest, "check");
+        knobs->snapshot = knobs->check              ? SNAPSHOT_NOT
+                          : rimf_streq(rest, "run") ? SNAPSHOT_RUN
+                          : *rest                   ? SNAPSHOT_START
+                                                    : SNAPSHOT_NOT;
+    } else if ((rest = rimf_after(setting, "_HOST_LOADER="))) {
+        knobs->host = rest;
+    }
+}
+
 void knobs_read(struct loader *l)
 {
-    const char *debug = NULL, *output = NULL, *rest, *watcher = NULL;
+    const char *debug = NULL, *output = NULL, *rest;
     struct knobs *knobs = l->knobs;
 
     for (char **e = l->block->envp; *e; e++) {
-        const char *s = *e;
+        const char *s = *e; /* most variables are none of these */
 
-        if (s[0] == 'L' && s[1] == 'D' && s[2] == '_') {
-            if (rimf_after(s, "LD_PRELOAD="))
-                knobs->preload = *e; /* the last one wins, as for the host loader */
-            else if ((rest = rimf_after(s, "LD_TRACE_LOADED_OBJECTS=")))
-                knobs->trace = *rest != '\0';
-            else if (auditor_of(s))
-                watcher = auditor_of(s);
-        } else if (s[0] == 'M' && s[1] == 'V' && s[2] == 'L' && s[3] == 'D') {
-            s += 4;
-            if ((rest = rimf_after(s, "="))) {
-                knobs->off = rimf_streq(rest, "off");
-                knobs->unknown = knobs->off || rimf_streq(rest, "on") || !*rest ? NULL : rest;
-            } else if ((rest = rimf_after(s, "_DEBUG="))) {
-                debug = rest;
-            } else if ((rest = rimf_after(s, "_DEBUG_OUTPUT="))) {
-                output = rest;
-            } else if ((rest = rimf_after(s, "_SNAPSHOT="))) {
-                knobs->check = rimf_streq(rest, "check");
-                knobs->snapshot = knobs->check              ? SNAPSHOT_NOT
-                                  : rimf_streq(rest, "run") ? SNAPSHOT_RUN
-                                  : *rest                   ? SNAPSHOT_START
-                                                            : SNAPSHOT_NOT;
-            } else if ((rest = rimf_after(s, "_HOST_LOADER="))) {
-                knobs->host = rest;
-            }
-        }
+        if ((s[0] == 'L' && s[1] == 'D') || s[0] == 'G')
+            read_hosts(knobs, *e);
+        else if (s[0] == 'M' && (rest = rimf_after(s, "MVLD")))
+            read_own(knobs, rest, &debug, &output);
+        else if (s[0] == 'H' && (rest = rimf_after(s, "HOME=")))
+            knobs->home = rest;
+        else if (s[0] == 'X' && (rest = rimf_after(s, "XDG_CACHE_HOME=")))
+            knobs->cache_home = rest;
     }
     if (l->block->secure) {
         block_scrub(l->block, "MVLD");
-        memset(knobs, 0, sizeof *knobs);
-        knobs->watcher = watcher;
+        *knobs = (struct knobs){.watcher = knobs->watcher, .bind_now = knobs->bind_now, .tunables = knobs->tunables,
+                                .debug = knobs->debug};
         return;
     }
-    knobs->watcher = watcher;
     if (knobs->snapshot == SNAPSHOT_RUN) /* its children do not learn */
         block_scrub(l->block, "MVLD_SNAPSHOT");
     keep_host(l);

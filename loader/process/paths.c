@@ -18,7 +18,6 @@
 #include <sys/mman.h> /* numbers only */
 
 #define LINE (4096 + 128) /* a path and the fields before it */
-#define SHORT 1024        /* enough for most; on the stack */
 #define STEP 512          /* the program is in one of the first lines: the kernel need not write
                            * more */
 
@@ -92,30 +91,17 @@ static int find_line(const struct rimf_sys *sys, int fd, char *line, size_t size
     }
 }
 
-/* Returns 0 and the result, or -ENAMETOOLONG: a line is longer than `size`. */
-static int path_in(struct loader *l, uintptr_t address, char *line, size_t size, char **path)
+static char *path_mapped_at(struct loader *l, uintptr_t address)
 {
     long fd = sys_openat(l->sys, "/proc/self/maps", O_RDONLY | O_CLOEXEC, 0);
-    int error = sys_failed(fd) ? (int)fd : find_line(l->sys, (int)fd, line, size, address);
-    const char *name = error ? "" : line;
+    char *line = sys_failed(fd) ? NULL : rimf_heap_alloc(&l->heap, LINE), *path;
+    const char *name = line && !find_line(l->sys, (int)fd, line, LINE, address) ? line : "";
 
     if (!sys_failed(fd))
         sys_close(l->sys, (int)fd);
     while (*name && *name != '/')
         name++;
-    *path = *name ? rimf_heap_copy(&l->heap, name) : NULL;
-    return error == -ENAMETOOLONG ? error : 0;
-}
-
-static char *path_mapped_at(struct loader *l, uintptr_t address)
-{
-    char few[SHORT], *line, *path;
-
-    if (path_in(l, address, few, sizeof few, &path) == 0)
-        return path;
-    line = rimf_heap_alloc(&l->heap, LINE);
-    if (line)
-        path_in(l, address, line, LINE, &path);
+    path = *name ? rimf_heap_copy(&l->heap, name) : NULL;
     rimf_heap_release(&l->heap, line);
     return path;
 }
@@ -123,7 +109,7 @@ static char *path_mapped_at(struct loader *l, uintptr_t address)
 /* The path of the executable, if the kernel mapped it: in one call, if no filter is in force. */
 char *path_of_program(struct loader *l)
 {
-    char path[SHORT];
+    char path[1024];
     long n = 0;
 
     if (l->filtered->untraced && !l->filtered->on)

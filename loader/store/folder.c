@@ -47,10 +47,9 @@ static size_t say_launch_key(const struct loader *l, char *to)
     const char *value;
     size_t n = 0;
 
-    for (char **e = l->block->envp; *e && !n; e++)
-        if ((value = rimf_after(*e, "LD_BIND_NOW=")) && *value)
-            n += say(to, n, "LD_BIND_NOW=1", ""); /* with any value */
-    for (char **e = l->block->envp; *e; e++)
+    if (l->knobs->bind_now)
+        n += say(to, n, "LD_BIND_NOW=1", ""); /* with any value */
+    for (char **e = l->block->envp; l->knobs->tunables && *e; e++)
         if ((value = rimf_after(*e, "GLIBC_TUNABLES=")) && *value)
             n += say(to, n, *e, "");
     if (has_preload(l))

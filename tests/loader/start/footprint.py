@@ -125,8 +125,7 @@ def deepest(functions, calls, frames):
 def measure(folder, name, listing):
     """The files, and the frames below the pass manager."""
     out = folder / name
-    done = support.run(["valgrind", "-q", "--tool=callgrind", "--dump-instr=yes", f"--callgrind-out-file={out}",
-                        folder / "said", "x"], timeout=120, **environment(folder))
+    done = start(folder, "--dump-instr=yes", out, folder / "said", "x")
     check(done.returncode == 0 and done.stdout == "x\n", done.stdout + done.stderr)
     functions, calls = Profile(out).of(folder / "ld.so")
     frames = frames_of(folder / "ld.so", sorted(set().union(*functions.values(), (at for _, at, _ in calls))))
@@ -147,9 +146,14 @@ def measure(folder, name, listing):
     return files, len(chain) - 1
 
 
-def environment(folder):
-    return {"XDG_CACHE_HOME": folder, "MVLD_PASS_PATH": BUILD / "passes" / "direct-calls",
-            "MVLD_CONFIG": folder / "conf"}
+def start(folder, option, out, *command, **more):
+    """The command under callgrind.  Nothing of the caller's environment: each variable costs the host loader, which
+    compares it with the names of all tunables, and us some 800 instructions."""
+    env = {"PATH": os.environ["PATH"], "XDG_CACHE_HOME": folder, "MVLD_PASS_PATH": BUILD / "passes" / "direct-calls",
+           "MVLD_CONFIG": folder / "conf", **more}
+    return subprocess.run(["valgrind", "-q", "--tool=callgrind", option, f"--callgrind-out-file={out}", *command],
+                          env={name: str(value) for name, value in env.items()}, capture_output=True, text=True,
+                          timeout=120)
 
 
 def main(folder, listing):
@@ -167,8 +171,7 @@ def main(folder, listing):
     files, frames = measure(folder, "in-the-process", listing)
     check(0 < frames <= FRAMES, f"a call becomes direct {frames} frames below the pass manager, not {FRAMES}")
     check(len(files) <= PROCESS, f"a start in the process takes {len(files)} files, not {PROCESS}")
-    done = support.run(["valgrind", "-q", "--tool=callgrind", f"--callgrind-out-file={folder}/made", folder / "said"],
-                       timeout=120, **environment(folder), MVLD_SNAPSHOT=1)
+    done = start(folder, "--dump-instr=no", folder / "made", folder / "said", MVLD_SNAPSHOT=1)
     check(done.returncode == 0, done.stderr)
     files, frames = measure(folder, "from-a-snapshot", listing)
     check(frames < 0 and "rimf/store/apply_start.c" in files, "the snapshot is not used")
