@@ -102,8 +102,6 @@ int space_is_limited(struct loader *);
 #define SPACE_SHORT (8ul << 20)
 int space_is_short(struct loader *);
 
-/* ---- filtered.c -------------------------------------------------------------------------- */
-
 struct filtered {
     struct rimf_sys sys;  /* stays first */
     const struct rimf_sys *kernel;

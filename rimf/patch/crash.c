@@ -7,7 +7,7 @@
  * sent does not recur: it is queued again, unchanged.
  *
  * A filter of system calls may be in force, unknown to us: all calls but that one are among the host
- * loader's (loader/process/filtered.c).
+ * loader's (loader/process/limits.c).
  */
 #include "rimf/patch/crash.h"
 

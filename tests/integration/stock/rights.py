@@ -3,7 +3,7 @@
 from stock.case import Case
 
 # Its own filter: everything but a list is refused (EPERM), or kills, as sandboxes do it.  mvld
-# itself makes calls that the host loader does not (loader/process/filtered.c).
+# itself makes calls that the host loader does not (loader/process/limits.c).
 SECCOMP = r"""
 cat > f.c <<'END'
 #include <seccomp.h>
