@@ -14,7 +14,7 @@ static const char *const words[] = {"objects", "segments", "both", NULL};
 
 static const struct mvld_option options[] = {
     {.name = "names", .type = MVLD_OPTION_BOOL, .initial = "no",
-     .help = "also print the name of each object"},
+     .help = "also print the name of each object, and how many symbols it defines"},
     {.name = "at-most", .type = MVLD_OPTION_INT, .min = 1, .max = 1000000, .initial = "100000",
      .help = "fail when the program has more objects than this"},
     {.name = "what", .type = MVLD_OPTION_WORD, .words = words, .initial = "both",
@@ -36,6 +36,21 @@ static size_t count_segments(const struct mvld_object *const *objects, size_t n)
     return segments;
 }
 
+static int count_symbol(void *n, const struct mvld_symbol *symbol)
+{
+    (void)symbol;
+    ++*(size_t *)n;
+    return 0;
+}
+
+static size_t count_symbols(const struct mvld_api *api, const struct mvld_object *object)
+{
+    size_t n = 0;
+
+    api->symbol_each(object, count_symbol, &n);
+    return n;
+}
+
 static int run(const struct mvld_context *ctx, const struct mvld_object *const *objects, size_t n)
 {
     const struct mvld_api *api = ctx->api;
@@ -55,7 +70,8 @@ static int run(const struct mvld_context *ctx, const struct mvld_object *const *
     if (set[WHAT].number != 0)
         api->log(ctx->image, MVLD_LOG_PASSES, "%s %zu segments", prefix, count_segments(objects, n));
     for (size_t i = 0; set[NAMES].number && i < n; i++)
-        api->log(ctx->image, MVLD_LOG_PASSES, "%s %s", prefix, objects[i]->name);
+        api->log(ctx->image, MVLD_LOG_PASSES, "%s %s: %zu symbols", prefix, objects[i]->name,
+                 count_symbols(api, objects[i]));
     for (size_t i = NOTES; i < ctx->n_settings; i++)
         api->log(ctx->image, MVLD_LOG_PASSES, "%s %s: %s", prefix, set[i].name, set[i].text);
     return 0;

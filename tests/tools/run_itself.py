@@ -470,7 +470,7 @@ def children(folder):
         check((plain / "program").read_bytes() == (ours / "program").read_bytes(), "another program was built")
         text = "".join(path.read_text(errors="replace") for path in logs.iterdir())
         want = ["make", os.path.basename(os.path.realpath("/bin/sh")), "gcc", "cc1", "as", "collect2", "ld", "program", "readlink"]
-        found = {name: re.search(rf"count: \S*/[^/\n]*\b{name}([-.][\w.]+)?$", text, re.M) for name in want}
+        found = {name: re.search(rf"count: \S*/[^/\n]*\b{name}([-.][\w.]+)?: \d+ symbols$", text, re.M) for name in want}
         check(all(found.values()), f"not under mvld: {[name for name in want if not found[name]]}\n{text[:5000]}")
         # Our loader has another name there.
         process = subprocess.Popen([str(word) for word in (*command[:-7], "--pass", "count", "--", "sh", "-c", "echo; read x")],

@@ -18,15 +18,16 @@ sys.path.insert(0, str(HERE.parents[1]))
 import support  # noqa: E402
 from support import check, BUILD, LOADER  # noqa: E402
 
-PLAIN = {"blind": 0, "moved": 0, "edited": 1, "bound": 1, "chosen": 1, "gone": 0, "closed": 0, "refused": 0, "counted": 0,
-         "executed": 0}
+PLAIN = {"blind": 0, "moved": 0, "edited": 1, "bound": 1, "chosen": 1, "gone": 0, "closed": 0, "refused": 0, "answered": 1,
+         "counted": 0, "executed": 0}
 REACHED = {  # by each pass, alone
     "direct-calls": {"blind": 1}, "count-calls": {"blind": 1, "counted": 62}, "concat": {"moved": 1},
     "edit": {"edited": 2}, "bind": {"bound": 2}, "multiverse": {"chosen": 2},
     "debloat": {"gone": 1}, "isolate": {"closed": 1}, "verify": {"refused": 1}, "shuffle": {"moved": 1},
+    "returns": {"answered": 2},
     "count-instructions": {"executed": 60}}  # the calls of `calls`, twice
 REFUSED = {("multiverse", "direct-calls"), ("multiverse", "concat")}  # in words: multiverse comes behind these
-FROZEN = {"direct-calls", "concat", "edit", "debloat"}  # a snapshot holds what they do
+FROZEN = {"direct-calls", "concat", "edit", "debloat", "returns"}  # a snapshot holds what they do
 ONE = [{"count-instructions", "concat"}, {"count-instructions", "shuffle"}]  # an object has one: the first
 OPTIONS = """[edit]
 kinds = call
@@ -45,6 +46,9 @@ library = libvault.so
 gate.1 = vault_pair
 [count-instructions]
 function = meet:calls
+[returns]
+function = answered
+value = 2
 """ + support.COPY
 
 
@@ -54,7 +58,7 @@ class World:
         self.folder, self.program = folder, folder / "meet"
         support.take(folder, "loader/manager/new_sections", "count-calls.so")
         self.build_pass("bind", support.SOURCE / "passes" / "example" / "bind.c")
-        for name in "debloat", "isolate", "verify", "shuffle", "count-instructions":
+        for name in "debloat", "isolate", "verify", "shuffle", "returns", "count-instructions":
             self.build_pass(name, support.SOURCE / "passes" / "example" / f"{name}.c")
         self.build_pass("edit", HERE / "tables" / "edit.c", "-DFREEZES")
         sources = HERE / "pairs"

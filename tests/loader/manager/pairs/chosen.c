@@ -6,3 +6,4 @@
 __attribute__((multiverse)) _Bool chosen_switch;
 static __attribute__((multiverse, noinline)) int choose(void) { return chosen_switch ? 2 : 1; }
 int chosen(void) { return choose(); }
+int answered(void) { volatile int one = 1; return one; }

@@ -12,6 +12,7 @@
  *     isolate         the data of libvault.so cannot be read, but by its functions
  *     verify          libunlisted.so cannot be opened
  *     shuffle         as concat
+ *     returns         `answered` returns 2
  */
 #include <dlfcn.h>
 #include <elf.h>
@@ -21,7 +22,7 @@
 #include <string.h>
 #include <unistd.h>
 #define KEPT __attribute__((noipa))
-int called(int n), other(int n), bound(void), chosen(void);
+int called(int n), other(int n), bound(void), chosen(void), answered(void);
 volatile int *vault_address(void);
 struct pair { long a, b; } vault_pair(long n);
 extern _Bool chosen_switch;
@@ -86,9 +87,9 @@ int main(void)
     *slot = (uintptr_t)other;
     blind = calls() + jump(0) == before;
     chosen_switch = 0;
-    printf("blind %d moved %d edited %d bound %d chosen %d gone %d closed %d refused %d\n", blind,
+    printf("blind %d moved %d edited %d bound %d chosen %d gone %d closed %d refused %d answered %d\n", blind,
            at < (uintptr_t)&__executable_start || at > (uintptr_t)&end, edited(0) - 1, bound(), chosen(), gone(), closed(),
-           !dlopen("libunlisted.so", RTLD_NOW));
+           !dlopen("libunlisted.so", RTLD_NOW), answered());
     fflush(stdout);
     return getchar() == EOF;
 }
