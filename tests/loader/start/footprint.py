@@ -148,7 +148,7 @@ def measure(folder, name, listing):
 
 def start(folder, option, out, *command, **more):
     """The command under callgrind.  Nothing of the caller's environment: each variable costs the host loader, which
-    compares it with the names of all tunables, and us some 800 instructions."""
+    compares it with the names of all tunables, and us some 500 instructions in all."""
     env = {"PATH": os.environ["PATH"], "XDG_CACHE_HOME": folder, "MVLD_PASS_PATH": BUILD / "passes" / "direct-calls",
            "MVLD_CONFIG": folder / "conf", **more}
     return subprocess.run(["valgrind", "-q", "--tool=callgrind", option, f"--callgrind-out-file={out}", *command],
