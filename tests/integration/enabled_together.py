@@ -115,6 +115,54 @@ def killed_unit(machine):
     killed_way(machine, "--unit", "own", machine.programs / "tool")
 
 
+def children(pid):
+    """The processes that it has started."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            if int(stat.read_text().rpartition(")")[2].split()[1]) == pid:
+                found.append(int(stat.parent.name))
+        except (FileNotFoundError, ProcessLookupError):
+            pass
+    return found
+
+
+def killed_analysis(machine):
+    """An enable that is killed while it analyses: its analysis goes on, and leaves files behind what takes all back."""
+    program = machine.program("tool")
+    before = machine.files()
+    for words in [machine.mvld, "disable", "--all"], [machine.restore, "--all"]:
+        tool = subprocess.Popen([machine.mvld, "enable", program], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        analysing = []
+        while not analysing:
+            check(tool.poll() is None, "it ended before it was seen to analyse")
+            analysing = [inner for outer in children(tool.pid) for inner in children(outer)
+                         if b"analyze" in Path(f"/proc/{inner}/cmdline").read_bytes()]
+        for pid in analysing:  # slow enough for anything
+            os.kill(pid, signal.SIGSTOP)
+        tool.kill()
+        tool.wait()
+        subprocess.run(words, check=True, stderr=subprocess.DEVNULL)  # it may wait, and says so
+        for pid in analysing:
+            try:
+                os.kill(pid, signal.SIGCONT)
+            except ProcessLookupError:
+                continue
+            check(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z", f"{words}: an analysis goes on")
+        now = machine.files()
+        check(now == before, f"{words}: files differ: {set(now.items()) ^ set(before.items())}")
+
+
+def held(machine):
+    """Somebody without rights takes the lock of root's record, and root's tools wait for ever; or cannot read the record."""
+    program = machine.program("tool")
+    did([machine.mvld, "enable", program])
+    user = ["setpriv", "--reuid=65534", "--clear-groups"]
+    done = subprocess.run([*user, "flock", "--nonblock", "/var/lib/mvld", "true"], capture_output=True, text=True)
+    check(done.returncode and "Permission denied" in done.stderr, f"a user locks it: {done}")
+    check(str(program) in did([*user, "env", "HOME=/nowhere", machine.mvld, "status"]), "and is not told what is enabled")
+
+
 def need_strace():
     if not shutil.which("strace") or subprocess.run(["strace", "-o", "/dev/null", "true"]).returncode:
         support.skip("no strace, or it may not trace")

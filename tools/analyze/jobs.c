@@ -14,8 +14,10 @@
 
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -126,6 +128,7 @@ static int start(const struct jobs *jobs, struct running *slot, uint32_t index, 
     slot->index = index;
     slot->pid = fork();
     if (slot->pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* a killed `mvld analyze' writes nothing more */
         struct result result = {.index = index};
 
         close(ends[0]);

@@ -139,9 +139,10 @@ static int is_there(int fd, const char *folder)
     return !fstat(fd, &mine) && !stat(folder, &now) && mine.st_dev == now.st_dev && mine.st_ino == now.st_ino;
 }
 
+/* What the tool executes inherits the lock: if the tool is killed, the next one waits until all of it has ended. */
 static int lock_folder(const char *folder, const char *subcommand)
 {
-    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC), failed = fd < 0 || flock(fd, LOCK_EX | LOCK_NB);
+    int fd = open(folder, O_RDONLY | O_DIRECTORY), failed = fd < 0 || flock(fd, LOCK_EX | LOCK_NB);
     if (fd >= 0 && failed && errno == EWOULDBLOCK) {
         complain(subcommand, "another mvld changes programs now: waiting for it");
         while ((failed = flock(fd, LOCK_EX)) && errno == EINTR)
@@ -154,6 +155,12 @@ static int lock_folder(const char *folder, const char *subcommand)
     return fd;
 }
 
+/* Everybody may read the record, but not open its folder: whoever can, can hold the lock. */
+static int close_folder(const char *folder)
+{
+    return geteuid() || strcmp(folder, SYSTEM_FOLDER) ? 0 : chmod(folder, 0711);
+}
+
 int changes_lock(const char *path, const char *subcommand, int make, const char **why)
 {
     char *folder = path ? folder_of(path) : NULL;
@@ -161,7 +168,7 @@ int changes_lock(const char *path, const char *subcommand, int make, const char 
 
     *why = folder ? NULL : "there is no folder for the record of changes: neither HOME nor XDG_STATE_HOME";
     while (folder) {
-        fd = make && make_folders(folder) ? -1 : lock_folder(folder, subcommand);
+        fd = make && (make_folders(folder) || close_folder(folder)) ? -1 : lock_folder(folder, subcommand);
         if (fd < 0 || is_there(fd, folder))
             break;
         close(fd);

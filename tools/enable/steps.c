@@ -11,6 +11,8 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <signal.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -105,10 +107,12 @@ static char *read_all(int fd)
     return text;
 }
 
+/* If the tool is killed, its steps end, too. */
 static _Noreturn void become(const struct way *way, const char *self, char *const *argv, char *const *environment,
                              int out)
 {
     int to = out < 0 ? open("/dev/null", O_WRONLY | O_CLOEXEC) : out;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
     if ((to >= 0 && dup2(to, STDOUT_FILENO) < 0) || (out >= 0 && dup2(out, STDERR_FILENO) < 0))
         _exit(TOOL_FAILED);
     if (!way || !way->enter || !way->enter())
