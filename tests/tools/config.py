@@ -5,6 +5,7 @@ wrong and changes nothing; and other commands say when programs read something e
 A failure means that programs get a configuration that nobody wrote, or that half-written or
 another's text counts, or that nobody is told that a change does not count yet.
 """
+import fcntl
 import json
 import os
 import shutil
@@ -143,6 +144,21 @@ with scratch() as scratched:
         old.seek(0)
         equal(old.read(), text, "who has the old one keeps it")
     check(made.stat().st_ino != inode, "it is another file")
+
+    # What a killed one left goes with the next one, but not while another one writes, for which nobody waits.
+    def left():
+        return [path for path in folder.iterdir() if ".cache." in path.name]
+
+    put(".config.cache.mvld-abcdef", "half")
+    if shutil.which("strace"):
+        run("strace", "-o", "/dev/null", "-e", "inject=rename:signal=KILL", mvld, "config", "--user", env=env)
+    many = len(left())
+    check(many, "nothing is left of it")
+    writes = os.open(folder, os.O_RDONLY)
+    fcntl.flock(writes, fcntl.LOCK_SH)
+    equal((config()[0], len(left())), (0, many), "another one writes")
+    os.close(writes)
+    equal((config()[0], left()), (0, []), "nobody else writes")
 
     # When it is not of the files as they are.
     program = Path(scratched) / "program"

@@ -11,9 +11,11 @@
 #include "rimf/base/base.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -89,10 +91,25 @@ static void cut_name(char *text, const char *name)
     free(element);
 }
 
+/* Never waits, since whoever reads the folder could hold the lock. */
+int cached_config_lock(const char *path)
+{
+    char *folder = must_print("%.*s", (int)(strrchr(path, '/') - path), path);
+    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    if (fd >= 0 && !flock(fd, LOCK_EX | LOCK_NB))
+        asides_remove(path);
+    if (fd >= 0)
+        flock(fd, LOCK_SH | LOCK_NB);
+    free(folder);
+    return fd;
+}
+
 void cached_config_forget(const char *path, const char *program)
 {
     char *folder = must_print("%.*s", (int)(strrchr(path, '/') - path), path); /* apps.d */
     char *cache = must_print("%.*s/config.cache", (int)(strrchr(folder, '/') - folder), folder), *aside = NULL;
+    int lock = cached_config_lock(cache);
     char *text = read_file(cache);
     int is_cut = text && cut_source(text, path), fd = -1;
     struct stat st;
@@ -109,6 +126,8 @@ void cached_config_forget(const char *path, const char *program)
     }
     if (fd >= 0)
         close(fd);
+    if (lock >= 0)
+        close(lock);
     free(aside);
     free(text);
     free(cache);

@@ -17,4 +17,8 @@ void cached_remove_all(void);
  * goes. */
 void cached_config_forget(const char *path, const char *program);
 
+/* For who writes config.cache, at this path, anew: removes what killed writers left beside it, unless others write now.
+ * Returns a descriptor; until it is closed, nobody removes what is left now; or -1. */
+int cached_config_lock(const char *path);
+
 #endif

@@ -3,8 +3,10 @@
  * config.c: `mvld config` makes the one file that starts of programs read.
  */
 #include "tools/config/make.h"
+#include "tools/changes/cached.h"
 #include "tools/common/paths.h"
 #include "tools/common/tools.h"
+#include "tools/interp/interp.h"
 
 #include "rimf/base/sys.h"
 #include "rimf/base/trusted.h"
@@ -36,17 +38,11 @@ static const char usage[] =
 /* In one step, and whole after a crash. */
 static int put_file(const struct config_made *m)
 {
-    char *aside = must_print("%s.XXXXXX", m->path);
+    char *aside;
     size_t length;
     char *text = config_made_text(m, &length);
-    int fd = mkostemp(aside, 0), failed = fd < 0;
-
-    for (size_t done = 0; !failed && done < length;) {
-        ssize_t n = write(fd, text + done, length - done);
-        failed = n <= 0;
-        done += n > 0 ? (size_t)n : 0;
-    }
-    failed = failed || fchmod(fd, 0644) || fsync(fd) || rename(aside, m->path);
+    int fd = aside_open(m->path, &aside);
+    int failed = fd < 0 || write_whole(fd, text, length) || fchmod(fd, 0644) || fsync(fd) || rename(aside, m->path);
     int error = errno;
     if (fd >= 0) {
         close(fd);
@@ -69,9 +65,12 @@ static char *change(const struct config_made *m)
 
     if (error && error != -ENOENT)
         return must_print("%s: no start would believe it, because of %.*s: %s", m->folder, (int)named, m->folder, why);
-    if (m->blocks ? put_file(m) : unlink(m->path) && errno != ENOENT && errno != ENOTDIR)
-        return must_print("%s: %s", m->path, strerror(errno));
-    return NULL;
+    int lock = cached_config_lock(m->path);
+    int failed = m->blocks ? put_file(m) : unlink(m->path) && errno != ENOENT && errno != ENOTDIR;
+    char *said = failed ? must_print("%s: %s", m->path, strerror(errno)) : NULL;
+    if (lock >= 0)
+        close(lock);
+    return said;
 }
 
 static void print_text(const struct config_made *m)
