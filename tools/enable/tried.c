@@ -9,7 +9,6 @@
  */
 #include "rimf/base/base.h"
 #include "tools/analyze/analyze.h"
-#include "tools/cache/items.h"
 #include "tools/common/paths.h"
 #include "tools/config/make.h"
 #include "tools/enable/enable.h"
@@ -23,17 +22,16 @@
 #include <unistd.h>
 
 #define VOID_AFTER 86400 /* seconds */
+#define SYSTEM_FOLDER "/var/cache/mvld/failed"
 
 /* To be freed; NULL: there is no cache. */
 static char *file_of(const char *program)
 {
-    char *folders[CACHE_KINDS], *path = NULL;
-    cache_folders(NULL, geteuid() != 0, folders);
-    if (folders[CACHE_SNAPSHOT])
-        path = must_print("%s/../failed/%016" PRIx64, folders[CACHE_SNAPSHOT], rimf_hash(program, strlen(program)));
-    for (int i = 0; i < CACHE_KINDS; i++)
-        free(folders[i]);
-    return path;
+    char own[4096] = SYSTEM_FOLDER;
+    const char *wrong;
+    if (geteuid() && !path_users_cache(own, sizeof own, "failed", &wrong))
+        return NULL;
+    return must_print("%s/%016" PRIx64, own, rimf_hash(program, strlen(program)));
 }
 
 /* A file that is gone was changed. */
@@ -45,13 +43,14 @@ static int is_changed(const char *path, const struct timespec *since)
     return st.st_ctim.tv_sec != since->tv_sec ? st.st_ctim.tv_sec > since->tv_sec : st.st_ctim.tv_nsec >= since->tv_nsec;
 }
 
-/* Where the list of libraries is not to be had, everything may have changed. */
+/* Without the list of its libraries it is the program's file that counts.  A library that makes the list possible is new. */
 static int has_changed(const char *program, const struct timespec *since)
 {
     struct config_made made;
     struct paths paths = {0};
-    int changed = paths_of_program(&paths, program) || is_changed(path_loader(), since);
+    int changed = is_changed(program, since) || is_changed(path_loader(), since);
 
+    paths_of_program(&paths, program);
     config_make(&made, geteuid() != 0, NULL);
     changed = changed || (made.path && !access(made.path, F_OK) && is_changed(made.path, since));
     for (size_t i = 0; i < paths.n; i++)
