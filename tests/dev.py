@@ -61,7 +61,7 @@ else:
 with tempfile.TemporaryDirectory() as folder:
     # Nothing that builds or installs is there, and no package either.
     commands(folder, "bash", "dirname", "env", "python3", "sed")
-    named = {line.split()[1] for line in dev.read_text().splitlines() if line.startswith("# ./dev ")}
+    named = {line.split()[2] for line in dev.read_text().splitlines() if line.startswith("# ./dev ")}
     support.check({"demo", "programs", "build"} <= named, f"./dev has {named}")
     for command in "", *named:
         done = subprocess.run([dev, *command.split(), "--help"], env={"PATH": folder}, capture_output=True, text=True, timeout=60)

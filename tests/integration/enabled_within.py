@@ -109,6 +109,57 @@ def unit_upgraded(machine):
     check(running.wait(20) == 0, "it ends")
 
 
+def unit_runs(machine):
+    """While a unit runs, status says whether its process has its snapshot, which the unit's own settings may prevent.  A
+    systemctl that knows the process stands for systemd."""
+    program = machine.program("service")
+    machine.unit("own.service", program)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=755", "none", "/run"], check=True)
+    Path("/run/systemd/system").mkdir(parents=True)
+    commands, pid = machine.folder / "commands", machine.folder / "pid"
+    commands.mkdir()
+    (commands / "systemctl").write_text(f'#!/bin/sh\n[ "$1" != show ] || {{ [ "$5" = own.service ] && cat {pid}; }}\n')
+    (commands / "systemctl").chmod(0o755)
+    os.environ["PATH"] = f"{commands}:{os.environ['PATH']}"
+
+    def runs(*within):
+        process = subprocess.Popen([*within, program, "-c", "echo up; read -r line"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        check(process.stdout.readline() == "up\n", "the service does not start")
+        pid.write_text(f"{process.pid}\n")
+        return process
+
+    def ends(process):
+        process.communicate("", 20)
+        pid.write_text("0\n")
+
+    plain = runs()
+    did([machine.mvld, "enable", "--unit", "own", program])
+    found = machine.status(program, trouble=True)
+    check((found["applied"], found["process"], found["remedy"]) == (False, plain.pid, "systemctl restart own.service"),
+          f"it has run since before: {found}")
+    ends(plain)
+    found = machine.status(program)
+    check((found["applied"], found["process"], found["trouble"]) == (True, None, None), f"it does not run: {found}")
+    check("not running" in did([machine.mvld, "status", program]), "a unit that does not run cannot be tried")
+    good = runs(*mounts_of("own.service"))
+    found = machine.status(program)
+    check((found["applied"], found["process"], found["trouble"]) == (True, good.pid, None), f"it runs: {found}")
+    snapshot = found["snapshot"]
+    ends(good)
+    no_exec = [*mounts_of("own.service"), "sh", "-c", 'mount -o remount,bind,ro,noexec /var/cache/mvld/snapshots && exec "$@"', "sh"]
+    confined = runs(*no_exec)  # what NoExecPaths= does
+    check(not re.search("r-xp .*/snapshots/", Path(f"/proc/{confined.pid}/maps").read_text()), "code is mapped in spite of that")
+    found = machine.status(program, trouble=True)
+    check((found["applied"], found["process"], found["snapshot"]) == (False, confined.pid, snapshot)
+          and f"process {confined.pid} " in found["trouble"], f"no snapshot can be mapped: {found}")
+    done = subprocess.run([machine.mvld, "doctor", program], capture_output=True, text=True)
+    check(f"process {confined.pid} " in done.stdout, f"doctor does not say so: {done}")
+    was = machine.files()
+    did([machine.mvld, "enable", "--stale"])
+    check(machine.files() == was, "to enable it again does not mend that")
+    ends(confined)
+
+
 def answers(pid, name, asks):
     """What the service says, and whether each of its processes has mapped a snapshot."""
     for _ in range(200):

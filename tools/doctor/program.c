@@ -28,7 +28,12 @@ static size_t report_ways(struct report *r, const struct program *p, const struc
 
         if (why)
             report_finding(r, "loader", FINDING_PROBLEM, remedy, "%s", why);
-        else if (way)
+        struct program_state unit = {.why = why};
+        if (way)
+            state_of_unit(&unit, c);
+        if (unit.why && !why)
+            report_finding(r, "unit", FINDING_PROBLEM, unit.remedy, "%s", unit.why);
+        if (way && !why)
             report_finding(r, "loader", FINDING_OK, NULL, "it starts under %s, by %s%s%s",
                            way->text ? "mvld" : p->interpreter, way->name, way->text ? " " : "",
                            way->text ? c->field[CHANGE_PATH] : "");

@@ -53,6 +53,8 @@ char *unit_text(const struct target *, size_t *size);
 int unit_enter(void);
 /* The unit of this drop-in, to be freed. */
 char *unit_of(const char *place);
+/* The main process of the unit of this drop-in; 0: it does not run, or systemd does not. */
+pid_t unit_process(const char *place);
 /* Tells systemd, if it runs, that drop-ins have changed. */
 void unit_reload(void);
 
@@ -61,15 +63,34 @@ void unit_reload(void);
 /* The recorded program for a name that a user gives; to be freed. */
 char *enable_program(const struct changes *, const char *name);
 
-/* ---- status.c ------------------------------------------------------------------------------- */
+/* ---- state.c -------------------------------------------------------------------------------- */
 
-/* The same as way_trouble, or why no snapshot is applied, which a start tries. */
+struct program_state {
+    const char *by;      /* of a program that is in no record, or NULL */
+    char *why, *remedy;  /* the problem, and the command that solves it; or NULL */
+    char *snapshot;      /* the folder of the one that a start applies, or NULL */
+    uint64_t code, size; /* bytes of code in it, and on disk */
+    pid_t process;       /* of a unit: it runs the program now; or 0 */
+};
+void state_free(struct program_state *);
+
+/* The state of a recorded change: its program is started as by its method. */
+void state_of(struct program_state *, const struct change *);
+/* Adds the unit's process, if it runs. */
+void state_of_unit(struct program_state *, const struct change *);
+/* Starts the program as by `way`, or as usual. */
+void state_try(struct program_state *, const struct way *, const char *program);
+
+/* The same as way_trouble, or why no snapshot is applied: to a start, or to the unit's process. */
 char *enable_trouble(const struct change *, char **remedy);
 
 /* Whether the program is enabled and exists, but does not start from a snapshot that fits. */
 int enable_is_stale(const char *program);
 /* Whether a start of this program, which is in no record, applies a snapshot that is not stale. */
 int enable_has_snapshot(const char *program);
+
+/* ---- status.c ------------------------------------------------------------------------------- */
+
 /* Writes the objects of `mvld status --json' for this program, or one that says that it is not enabled. */
 void enable_report(struct json *, const char *program);
 
@@ -114,7 +135,10 @@ char *enable_config_folder(void);
 /* Runs `mvld config`, unless that would change nothing.  Returns its exit code. */
 int enable_make_config(void);
 
-/* ---- process.c */
+/* ---- process.c ------------------------------------------------------------------------------ */
+
+/* The folder of the snapshot whose code this process has mapped, to be freed; or NULL. */
+char *snapshot_of_process(pid_t);
 /* `mvld status -p': prints to standard output, or JSON. */
 int status_of_process(pid_t, struct json *);
 

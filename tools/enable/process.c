@@ -57,6 +57,20 @@ static char *snapshot_of(const char *path)
     return NULL;
 }
 
+char *snapshot_of_process(pid_t pid)
+{
+    char *maps = must_print("/proc/%d/maps", pid), line[4400], protection[8], path[4300] = "/", *found = NULL;
+    FILE *lines = fopen(maps, "re");
+
+    while (lines && !found && fgets(line, sizeof line, lines))
+        if (sscanf(line, "%*x-%*x %7s %*s %*s %*s /%4298[^\n]", protection, path + 1) == 2 && protection[2] == 'x')
+            found = snapshot_of(path);
+    if (lines)
+        fclose(lines);
+    free(maps);
+    return found;
+}
+
 static void see_code(struct seen *s, const struct attach *a, const char *path, uint64_t start, uint64_t size)
 {
     char *folder;

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * enable/status.c: `mvld status`: reports which programs start under mvld.  Whether a snapshot is
- * applied is tried by a start that ends before the program's first constructor (`mvld build
- * --check`).
+ * enable/status.c: `mvld status`: reports which programs start under mvld.
  */
 #include "tools/attach/which.h"
 #include "tools/cache/items.h"
@@ -22,7 +20,7 @@ static const char status_usage[] =
     "start under mvld, whether their snapshot is applied, and the command that mends what is not as it\n"
     "should be; then those that this user's configuration names by path, and other programs' snapshots\n"
     "that no start takes or that analyses have come for.  Each program is started as far as that shows;\n"
-    "nothing of it runs.\n"
+    "nothing of it runs.  Of a unit that runs, its process is looked at, too.\n"
     "\n"
     "  -p PID  instead, what mvld did in this process, which goes on; again for more\n"
     "  --json  as JSON\n"
@@ -31,130 +29,10 @@ static const char status_usage[] =
     "Exit code: 0; 1 when one of them does not start under mvld, or not from a snapshot; 2 for wrong\n"
     "usage.\n";
 
-/* ---- a program ------------------------------------------------------------------------ */
-
-struct state {
-    const char *by;     /* of a program that is in no record, or NULL */
-    char *why, *remedy; /* the problem, and the command that solves it; or NULL */
-    char *snapshot;     /* the folder of the applied one, or NULL */
-    uint64_t code, size; /* bytes of code in it, and on disk */
-};
-
-static void state_free(struct state *s)
-{
-    free(s->why);
-    free(s->remedy);
-    free(s->snapshot);
-}
-
-static void measure(struct state *s)
-{
-    struct cache_items items = {0};
-    struct cached c;
-    cached_open(&c, s->snapshot, 0);
-    for (uint32_t i = 0; c.state <= CACHE_STALE && i < c.file.view.header->n_texts; i++)
-        s->code += c.file.view.texts[i].size;
-    if (c.state == CACHE_STALE)
-        s->why = must_print("its snapshot is stale: %s", c.why);
-    cached_close(&c);
-    char *folder = must_print("%.*s", (int)(strrchr(s->snapshot, '/') - s->snapshot), s->snapshot);
-    cache_items_add(&items, folder);
-    for (size_t i = 0; i < items.n; i++)
-        s->size += strcmp(items.at[i].path, s->snapshot) ? 0 : items.at[i].size;
-    cache_items_free(&items);
-    free(folder);
-}
-
-/* The loader's last line, without its prefix. */
-static char *reason(const char *said)
-{
-    static const char start[] = "mvld: no snapshot: ";
-    const char *line = said;
-    for (const char *next; (next = strchr(line, '\n')) && next[1];)
-        line = next + 1;
-    line += strncmp(line, start, strlen(start)) ? 0 : strlen(start);
-    return must_print("no snapshot is applied: %.*s", (int)strcspn(line, "\n"), line);
-}
-
-/* By a start as by `way`, or as usual. */
-static void try_start(struct state *s, const struct way *way, const char *program)
-{
-    char *said = NULL;
-
-    if (enable_run(way, (const char *const[]){"build", "--check", program, NULL}, &said)) {
-        s->why = reason(said);
-    } else {
-        s->snapshot = must_print("%.*s", (int)strcspn(said, "\n"), said);
-        measure(s);
-    }
-    free(said);
-}
-
-int enable_has_snapshot(const char *program)
-{
-    struct state s = {0};
-    try_start(&s, NULL, program);
-    int has = !s.why;
-    state_free(&s);
-    return has;
-}
-
-static struct state state_of(const struct change *c)
-{
-    const char *program = change_program(c);
-    struct state s = {0};
-
-    if (!way_of(c)) {
-        s.why = must_print("nothing starts it under mvld, and its configuration is left: %s", c->field[CHANGE_PATH]);
-        s.remedy = shell_command("mvld disable", program);
-        return s;
-    }
-    s.why = way_trouble(c, &s.remedy);
-    if (s.why)
-        return s;
-    if (way_of(c)->enter && geteuid()) {
-        s.why = must_print("only root can try a unit");
-        s.remedy = shell_command("sudo mvld status", program);
-        return s;
-    }
-    try_start(&s, way_of(c), program);
-    if (s.why)
-        s.remedy = shell_command("mvld enable", program);
-    return s;
-}
-
-char *enable_trouble(const struct change *c, char **remedy)
-{
-    struct state s = state_of(c);
-    *remedy = s.remedy;
-    free(s.snapshot);
-    return s.why;
-}
-
-int enable_is_stale(const char *program)
-{
-    char *record = changes_path();
-    struct changes rows = {0};
-    int made = 0, stale = 0;
-    if (record && !access(program, F_OK) && !changes_read(record, &rows))
-        for (const struct change *c = NULL; (c = changes_next(&rows, c, program));) {
-            made |= strcmp(c->field[CHANGE_KIND], "interp") != 0;
-            if (way_of(c)) {
-                char *remedy, *why = enable_trouble(c, &remedy);
-                stale |= why != NULL;
-                free(remedy);
-                free(why);
-            }
-        }
-    changes_free(&rows);
-    free(record);
-    return made && stale;
-}
-
 /* ---- the list -------------------------------------------------------------------------- */
 
 /* `c` is NULL for a program that is in no record. */
-static void print_json(struct json *j, const char *program, const struct change *c, const struct state *s)
+static void print_json(struct json *j, const char *program, const struct change *c, const struct program_state *s)
 {
     const struct way *way = c ? way_of(c) : NULL;
     json_begin(j, NULL, '{');
@@ -162,8 +40,9 @@ static void print_json(struct json *j, const char *program, const struct change 
     json_string(j, "by", way ? way->name : s->by);
     json_string(j, "made", way && way->text ? c->field[CHANGE_PATH] : NULL);
     json_string(j, "loader", way && !way->text ? c->field[CHANGE_LOADER] : NULL);
-    json_bool(j, "applied", s->snapshot != NULL);
+    json_bool(j, "applied", s->snapshot && !(s->process && s->why));
     json_string(j, "snapshot", s->snapshot);
+    s->process ? json_signed(j, "process", s->process) : json_string(j, "process", NULL);
     json_unsigned(j, "code", s->code);
     json_unsigned(j, "size", s->size);
     json_string(j, "trouble", s->why);
@@ -171,7 +50,7 @@ static void print_json(struct json *j, const char *program, const struct change 
     json_end(j, '}');
 }
 
-static void print_text(const char *program, const struct change *c, const struct state *s)
+static void print_text(const char *program, const struct change *c, const struct program_state *s)
 {
     const struct way *way = c ? way_of(c) : NULL;
     print_name(stdout, program);
@@ -188,13 +67,16 @@ static void print_text(const char *program, const struct change *c, const struct
     else if (!s->snapshot)
         puts("no snapshot: its passes run at each start");
     else
-        printf("snapshot of %.1f MiB of code, on disk %.1f MiB\n", cache_mib(s->code), cache_mib(s->size));
+        printf("snapshot of %.1f MiB of code, on disk %.1f MiB%s\n", cache_mib(s->code), cache_mib(s->size),
+               !way || !way->enter ? "" : s->process ? ", which its process uses" : "; not running: not tried under the unit's settings");
 }
 
 static int report(const struct change *c, struct json *j)
 {
-    struct state s = state_of(c);
+    struct program_state s;
 
+    state_of(&s, c);
+    state_of_unit(&s, c);
     (j ? print_json(j, change_program(c), c, &s) : print_text(change_program(c), c, &s));
     int status = s.why ? TOOL_FAILED : TOOL_OK;
     state_free(&s);
@@ -213,7 +95,7 @@ void enable_report(struct json *j, const char *program)
                 n++;
             }
     if (!n)
-        print_json(j, program, NULL, &(struct state){.why = "it is not enabled"});
+        print_json(j, program, NULL, &(struct program_state){.why = "it is not enabled"});
     changes_free(&rows);
     free(record);
 }
@@ -222,7 +104,7 @@ void enable_report(struct json *j, const char *program)
 static void report_other(const struct cached *c, struct json *j)
 {
     const char *program = c->file.map ? c->file.view.names + c->file.view.objects[0].name : c->path;
-    struct state s = {.why = c->why, .remedy = cached_remedy(c)};
+    struct program_state s = {.why = c->why, .remedy = cached_remedy(c)};
 
     (j ? print_json(j, program, NULL, &s) : print_text(program, NULL, &s));
     free(s.remedy);
@@ -287,7 +169,7 @@ static int is_named(const struct changes *rows, const char *program, char **name
 static int report_configured(void *listing, const struct configured *c)
 {
     struct listing *l = listing;
-    struct state s = {.by = "configuration"};
+    struct program_state s = {.by = "configuration"};
     char *program = realpath(c->program, NULL);
 
     if (!program || is_listed(l, program) ||
@@ -297,7 +179,7 @@ static int report_configured(void *listing, const struct configured *c)
     }
     l->configured = must_grow(l->configured, l->n_configured + 1, sizeof *l->configured);
     l->configured[l->n_configured++] = program;
-    try_start(&s, NULL, c->program);
+    state_try(&s, NULL, c->program);
     if (s.why && !s.snapshot && !c->is_plain_without) {
         free(s.why);
         s.why = NULL;

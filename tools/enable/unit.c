@@ -23,6 +23,7 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <spawn.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
@@ -118,12 +119,32 @@ int unit_enter(void)
     return 0;
 }
 
+static int systemd_runs(void) { return !access("/run/systemd/system", F_OK); }
+
+pid_t unit_process(const char *place)
+{
+    char *unit = unit_of(place), *word = shell_word(unit);
+    char *command = must_print("systemctl show -p MainPID --value %s 2>/dev/null", word);
+    FILE *said = systemd_runs() ? popen(command, "re") : NULL;
+    int pid = 0;
+
+    if (said) {
+        if (fscanf(said, "%d", &pid) != 1 || pid < 0)
+            pid = 0;
+        pclose(said);
+    }
+    free(command);
+    free(word);
+    free(unit);
+    return pid;
+}
+
 void unit_reload(void)
 {
     char *const argv[] = {"systemctl", "daemon-reload", NULL};
     int status = -1;
     pid_t pid;
-    if (access("/run/systemd/system", F_OK))
+    if (!systemd_runs())
         return;
     if (!posix_spawnp(&pid, argv[0], NULL, NULL, argv, environ))
         while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
