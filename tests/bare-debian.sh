@@ -43,3 +43,34 @@ inside() {
     chroot "$root" env -i HOME=/root PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin TERM=dumb CI=true \
         DEBIAN_FRONTEND=noninteractive "$@"
 }
+
+# newer_package DEB: in its place comes a later version, in which every file with a build-id has another one.
+newer_package() {
+    rm -rf "$scratch/newer"
+    dpkg-deb -R "$1" "$scratch/newer"
+    python3 - "$scratch/newer" <<'END'
+import os, re, sys
+root, = sys.argv[1:]
+for folder, _, names in os.walk(root):
+    for path in (os.path.join(folder, name) for name in names):
+        if os.path.islink(path):
+            continue
+        with open(path, "rb+") as file:
+            # ELF's note NT_GNU_BUILD_ID of 20 bytes: its first byte is another one.
+            found = re.search(rb"\x04\0\0\0\x14\0\0\0\x03\0\0\0GNU\0", file.read(4096))
+            if found:
+                file.seek(found.end())
+                byte, = file.read(1)
+                file.seek(found.end())
+                file.write(bytes([byte ^ 0xff]))
+control = os.path.join(root, "DEBIAN/control")
+text = open(control).read()
+version = re.search("^Version: (.*)$", text, re.M)[1]
+open(control, "w").write(text.replace(version, version + "+newer")) # also in what it depends on of its own source
+sums = os.path.join(root, "DEBIAN/md5sums")
+if os.path.exists(sums):
+    os.remove(sums)
+END
+    rm "$1"
+    dpkg-deb --root-owner-group -Znone -b "$scratch/newer" "${1%/*}" >/dev/null
+}

@@ -140,42 +140,16 @@ apt() { inside "$machine" apt-get -q -y --no-install-recommends "$@" >"$scratch/
 
 install() { apt install --allow-downgrades --reinstall "$@" || { tail "$scratch/log"; failed "apt install $*"; }; }
 
-# newer FOLDER PACKAGE...: later versions of packages of the release, in this folder of the machine: every file
-# with a build-id gets another one.
+# newer FOLDER PACKAGE...: later versions of packages of the release, in this folder of the machine (newer_package).
 newer() {
     local folder=$1 package version
     shift
-    rm -rf "$scratch/newer"
-    mkdir -p "$scratch/newer" "$machine$folder"
+    mkdir -p "$machine$folder"
     for package in "$@"; do
         version=$(inside "$machine" dpkg-query -W -f='${Version}' "$package")
         inside "$machine" sh -c "cd $folder && apt-get -q download $package=$version" >"$scratch/log" 2>&1 ||
             { tail "$scratch/log"; failed "apt-get download $package"; }
-        dpkg-deb -R "$machine$folder/${package}_"*.deb "$scratch/newer/$package"
-        rm "$machine$folder/${package}_"*.deb
-        python3 - "$scratch/newer/$package" "$version" <<'END'
-import os, re, sys
-root, version = sys.argv[1:]
-for folder, _, names in os.walk(root):
-    for path in (os.path.join(folder, name) for name in names):
-        if os.path.islink(path):
-            continue
-        with open(path, "rb+") as file:
-            # ELF's note NT_GNU_BUILD_ID of 20 bytes: its first byte is another one.
-            found = re.search(rb"\x04\0\0\0\x14\0\0\0\x03\0\0\0GNU\0", file.read(4096))
-            if found:
-                file.seek(found.end())
-                byte, = file.read(1)
-                file.seek(found.end())
-                file.write(bytes([byte ^ 0xff]))
-control = os.path.join(root, "DEBIAN/control")
-text = open(control).read().replace(version, version + "+newer")
-open(control, "w").write(text)
-sums = os.path.join(root, "DEBIAN/md5sums")
-if os.path.exists(sums):
-    os.remove(sums)
-END
-        dpkg-deb --root-owner-group -Znone -b "$scratch/newer/$package" "$machine$folder" >/dev/null
+        newer_package "$machine$folder/${package}_"*.deb
     done
 }
 

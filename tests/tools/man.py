@@ -45,6 +45,13 @@ for subcommand in subcommands:
     for option in re.findall(r"^\.It Fl Fl (\S+)", re.split(r"^\.S[sh] ", section[-1], flags=re.M)[0], re.M):
         contains(out, f"--{option}", f"mvld {subcommand}, of which mvld.1 says that it is there")
 
+# What --json says, as far as the sources name it.
+named = " ".join(re.findall(r"^\.Va (.*)$", pages["mvld.1"].read_text(), re.M)).split()
+fields = {name for file in (Path(__file__).parents[2] / "tools").rglob("*.c")
+          for name in re.findall(r'json_\w+\([\w.&>-]+, "([\w-]+)"', file.read_text())}
+check({"lacks", "trouble", "ratio-ppm"} <= fields, f"the tools' JSON has the fields {fields}")
+equal(sorted(fields - set(named)), [], "fields of JSON that mvld.1 does not name")
+
 words = re.findall(r"^  (\w+) ", run(loader, "/bin/true", env={"MVLD_DEBUG": "help"})[1], re.M)
 check("passes" in words, "MVLD_DEBUG=help lists words")
 for word in words:
