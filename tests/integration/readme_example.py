@@ -58,6 +58,7 @@ def whole(text, folder):
     said |= set(re.findall(r"`((?:\./dev|MVLD\w*=\S+|mvld[a-z-]*|man|dpkg-\w+|--) ?[^`]*)`", sentences)) - {"mvld"}
     known = {command for some in COMMANDS.values() for command in some}
     check(said == known, f"README has commands that no test runs: {said - known}\nand lacks {known - said}")
+    check(len(text.split()) <= 700, f"README.md has {len(text.split())} words, not 700")
     usage = (support.SOURCE / "dev").read_text()
     for command in COMMANDS["fresh-machine.sh"]:
         check(f"# {command} " in usage, f"./dev does not know {command}")
