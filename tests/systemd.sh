@@ -8,7 +8,7 @@
 # `mvld status` says what is not so of it, or what it names does not mend that; enabled units are not renewed after
 # packages change; or something is left behind a purge.
 #
-# Needs root, debootstrap, qemu-system-x86, e2fsprogs and a mirror; takes some ten minutes without KVM.
+# Needs root, debootstrap, qemu-system-x86, e2fsprogs and a mirror; takes some ten minutes.
 set -euo pipefail
 checkout=$(cd "$(dirname "$0")/.." && pwd)
 . "$checkout/tests/bare-debian.sh"
@@ -141,7 +141,7 @@ echo '/dev/vda / ext4 defaults 0 1' >"$machine/etc/fstab"
 umount -R "$machine"/{proc,sys,dev}
 mke2fs -q -t ext4 -d "$machine" "$scratch/disk" 4G
 echo "==> Booting"
-timeout 3000 qemu-system-x86_64 -machine pc -accel kvm -accel tcg -cpu max -smp 2 -m 1024 -nodefaults -display none -no-reboot \
+timeout 3000 qemu-system-x86_64 -machine pc -accel tcg -cpu max -smp 2 -m 1024 -nodefaults -display none -no-reboot \
     -kernel "$machine/vmlinuz" -initrd "$machine/initrd.img" -append "root=/dev/vda rw console=ttyS0 net.ifnames=0" \
     -drive "file=$scratch/disk,if=virtio,format=raw,cache=unsafe" -serial "file:$scratch/console" -serial "file:$scratch/said" \
     2>"$scratch/log" || { cat "$scratch/log"; tail "$scratch/console"; }
