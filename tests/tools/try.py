@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`mvld try` says of a program that looks up many symbols that it gains, of `true` that it does not, and
+"""try.py MVLD [slow]: `mvld try` says of a program that looks up many symbols that it gains, of `true` that it does not, and
 leaves nothing behind.
 
 A failure means: people are told to switch on what does not help them or the reverse, or a trial changes
@@ -78,6 +78,15 @@ def interrupted(folder, program):
     equal(process.returncode, 1, "it was interrupted")
     equal(list(temporary.iterdir()), [], "what an interruption leaves behind")
 
+
+if sys.argv[2:] == ["slow"]:  # nobody waits for more than a minute, also for what takes ten seconds
+    with scratch() as scratched:
+        begin = time.monotonic()
+        code, out, err = tried(Path(scratched), "sleep", "9.8")
+        check(time.monotonic() - begin < 61, f"{time.monotonic() - begin} s")
+        equal((code, out), (1, ""), "nothing is known")
+        contains(err, "too few to tell", "why")
+    finish()
 
 with scratch() as scratched:
     folder = Path(scratched)

@@ -24,7 +24,7 @@
 
 #define LONGEST 10 /* seconds, limit of a run */
 #define FEWEST 6u  /* rounds: fewer give no 95 % interval */
-#define PATIENCE 60 /* seconds, for these rounds */
+#define PATIENCE 60 /* seconds in all, for these rounds */
 
 static double now(void)
 {
@@ -102,6 +102,7 @@ const char *try_plainly(struct try_runs *r)
 {
     struct sample ignored;
 
+    r->begun = now();
     sigaction(SIGALRM, &(struct sigaction){.sa_handler = end_it}, NULL);
     r->status = run_once(&r->ways[0], &ignored);
     return r->status >= 0 ? NULL : must_print("it did not end within %d seconds: name arguments with which it does, "
@@ -119,14 +120,16 @@ static void warm_up(struct try_runs *r)
 
 const char *try_measure(struct try_runs *r, double seconds, size_t most)
 {
-    double start = now();
+    double start = now(), end = start + seconds, latest = fmax(end, r->begun + PATIENCE);
     size_t order[16];
 
     srandom((unsigned)now() ^ (unsigned)getpid());
     warm_up(r);
+    double round = (now() - start) * (double)r->n_ways / (double)(r->n_ways - 1); /* as long as one may take */
     for (size_t i = 0; i < r->n_ways; i++)
         r->ways[i].samples = must_alloc(most, sizeof(struct sample));
-    while (r->n_rounds < most && now() - start < (r->n_rounds < FEWEST && seconds < PATIENCE ? PATIENCE : seconds)) {
+    while (r->n_rounds < most && (r->n_rounds < FEWEST || now() < end) && now() + round < latest) {
+        double began = now();
         shuffle(order, r->n_ways);
         for (size_t k = 0; k < r->n_ways; k++) {
             struct try_way *way = &r->ways[order[k]];
@@ -134,6 +137,7 @@ const char *try_measure(struct try_runs *r, double seconds, size_t most)
                 way->wrong = "it ended with another status than plainly";
         }
         r->n_rounds++;
+        round = now() - began;
         progress("%zu rounds", r->n_rounds);
     }
     progress(NULL);
