@@ -134,7 +134,7 @@ cat >"$machine/etc/systemd/system/walk.service" <<'END'
 After=redis-server.service nginx.service
 [Service]
 Environment=HOME=/root
-ExecStart=/bin/sh -c "bash /walk >/dev/ttyS1 2>&1; sync; poweroff -f"
+ExecStart=/bin/sh -c "bash /walk 2>&1 | cat >/dev/ttyS1; sync; poweroff -f"
 END
 ln -s /etc/systemd/system/walk.service "$machine/etc/systemd/system/multi-user.target.wants"
 echo '/dev/vda / ext4 defaults 0 1' >"$machine/etc/fstab"
