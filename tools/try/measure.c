@@ -24,7 +24,7 @@
 
 #define LONGEST 10 /* seconds, limit of a run */
 #define FEWEST 6u  /* rounds: fewer give no 95 % interval */
-#define PATIENCE 60 /* seconds in all, for these rounds */
+#define PATIENCE 60 /* seconds, for all runs until these rounds are done */
 
 static double now(void)
 {
@@ -100,11 +100,11 @@ static void shuffle(size_t *order, size_t n)
 
 const char *try_plainly(struct try_runs *r)
 {
-    struct sample ignored;
+    struct sample first;
 
-    r->begun = now();
     sigaction(SIGALRM, &(struct sigaction){.sa_handler = end_it}, NULL);
-    r->status = run_once(&r->ways[0], &ignored);
+    r->status = run_once(&r->ways[0], &first);
+    r->first = first.figure[TRY_WALL];
     return r->status >= 0 ? NULL : must_print("it did not end within %d seconds: name arguments with which it does, "
                                               "such as --version", LONGEST);
 }
@@ -120,7 +120,7 @@ static void warm_up(struct try_runs *r)
 
 const char *try_measure(struct try_runs *r, double seconds, size_t most)
 {
-    double start = now(), end = start + seconds, latest = fmax(end, r->begun + PATIENCE);
+    double start = now(), end = start + seconds, latest = fmax(end, start - r->first + PATIENCE);
     size_t order[16];
 
     srandom((unsigned)now() ^ (unsigned)getpid());

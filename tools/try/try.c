@@ -29,7 +29,7 @@ static const char usage[] =
     "PROGRAM many times, without input and output.  Nothing of the machine is changed, and nothing is\n"
     "left behind, but by PROGRAM itself.\n"
     "\n"
-    "  --seconds N  measure for N seconds (20); if six runs in each way take longer, for a minute in all\n"
+    "  --seconds N  measure for N seconds (20); if six runs in each way take longer, for up to a minute\n"
     "  --json       as JSON\n"
     "  --help       this text\n"
     "\n"

@@ -37,7 +37,7 @@ struct try_runs {
     struct try_way *ways;
     size_t n_ways, n_rounds;
     int status; /* the plain program's, from waitpid */
-    double begun; /* when it was first run, in seconds */
+    double first; /* seconds of its first run */
 };
 
 /* measure.c.  First: runs the plain program once, for its status.  NULL, or why nothing can be measured: it does not
