@@ -7,6 +7,7 @@
 #include "tools/doctor/doctor.h"
 #include "tools/common/elf_file.h"
 #include "tools/config/passes.h"
+#include "tools/enable/enable.h"
 #include "tools/run/program.h"
 
 #include "loader/config/config.h"
@@ -206,14 +207,24 @@ static void report_syntax(struct report *r)
     rimf_heap_destroy(&heap);
 }
 
+/* A pass or option that is not there is no error of the files: other passes may be in another MVLD_PASS_PATH. */
+static int report_wrong(void *cookie, const struct configured *c)
+{
+    if (*c->wrong)
+        report_finding(cookie, "configured", FINDING_PROBLEM, "correct it: until then no pass runs", "%s: %s", c->program, c->wrong);
+    return 0;
+}
+
 void doctor_configuration(struct report *r)
 {
+    int status = 0;
     const char *switched = getenv("MVLD");
 
     report_heading(r, "Configuration");
     report_place(r, "system", 0);
     report_place(r, "user", 1);
     report_syntax(r);
+    enable_each_configured(report_wrong, r, &status);
     if (switched && !strcmp(switched, "off"))
         report_finding(r, "MVLD", FINDING_ABSENT, "unset MVLD",
                        "MVLD=off: programs run untransformed");

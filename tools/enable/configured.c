@@ -21,9 +21,13 @@ static int look_at(struct configured *c)
 {
     struct pipeline *plan = NULL;
     struct program p;
-    char why[512];
 
-    if (program_open(&p, c->program) || program_objection(&p) || request_plan(&p, &plan, why, sizeof why) || !plan)
+    if (program_open(&p, c->program) || program_objection(&p))
+        return 0;
+    if (request_plan(&p, &plan, c->wrong, sizeof c->wrong))
+        return 1;
+    *c->wrong = 0;
+    if (!plan)
         return 0;
     const char *miss = pipeline_setting(plan, "on-miss");
     int holds = pipeline_in_snapshot(plan) > 0;
@@ -73,7 +77,7 @@ static int build(void *cookie, const struct configured *c)
     const char *path = c->program;
     struct timespec now = tried_now();
 
-    if (!c->builds || is_enabled(job->rows, path) || tried_in_vain(path) || enable_has_snapshot(path))
+    if (*c->wrong || !c->builds || is_enabled(job->rows, path) || tried_in_vain(path) || enable_has_snapshot(path))
         return TOOL_OK;
     progress("analysing %s and its libraries\n", path);
     enable_run(NULL, (const char *const[]){"analyze", "--program", path, NULL}, NULL);

@@ -96,9 +96,11 @@ void enable_report(struct json *, const char *program);
 
 /* ---- configured.c --------------------------------------------------------------------------- */
 
-/* A program that this user's configuration names by path, with passes whose work a snapshot can hold. */
+/* A program that this user's configuration names by path, with passes whose work a snapshot can hold, or with a pipeline
+ * that is wrong. */
 struct configured {
     const char *program;
+    char wrong[512];      /* the error, with file and line, for which no pass runs; or "" */
     int builds;           /* on-miss = build */
     int is_plain_without; /* without a snapshot no pass runs */
     int analyses;         /* a pass needs analyses */

@@ -179,13 +179,18 @@ static int report_configured(void *listing, const struct configured *c)
     }
     l->configured = must_grow(l->configured, l->n_configured + 1, sizeof *l->configured);
     l->configured[l->n_configured++] = program;
-    state_try(&s, NULL, c->program);
+    if (!*c->wrong)
+        state_try(&s, NULL, c->program);
     if (s.why && !s.snapshot && !c->is_plain_without) {
         free(s.why);
         s.why = NULL;
     }
     if (s.why)
         s.remedy = cached_build(c->program, c->analyses);
+    if (*c->wrong) {
+        s.why = must_print("no pass runs: %s", c->wrong);
+        s.remedy = must_print("correct it, and mvld config%s", geteuid() ? " --user" : "");
+    }
     (l->json ? print_json(l->json, c->program, NULL, &s) : print_text(c->program, NULL, &s));
     int status = s.why ? TOOL_FAILED : TOOL_OK;
     state_free(&s);
