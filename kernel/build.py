@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Builds Debian's kernel with multiverse, boots it under QEMU, runs the tests inside, prints a table.
 
-    build.py [--version 6.1] [--at FOLDER] [--jobs N] [--long] [CONFIG...]     see kernel/config
+    build.py [--version 6.1|6.12] [--at FOLDER] [--jobs N] [--long] [CONFIG...]     see kernel/config
     build.py --patches                     only: do the patches apply to the sources that are installed?
 
 The source is that of the package linux-source-VERSION.  What was done is not done again: an interrupted run goes on.
@@ -59,6 +59,10 @@ def run(*command, log=None, **more):
             sys.exit(f"build.py: failed: {' '.join(command)}\n  its output: {log}")
 
 
+def versions():
+    return sorted(p.name for p in (ROOM / "patches").iterdir())
+
+
 def patches(version):
     return sorted((ROOM / "patches" / version).glob("*.patch"))
 
@@ -70,7 +74,7 @@ def archive(version):
 def check_patches():
     """0, 1, or 77 where no source is installed."""
     found = 0
-    for version in sorted(p.name for p in (ROOM / "patches").iterdir()):
+    for version in versions():
         if not archive(version).exists():
             print(f"linux-source-{version} is not installed")
             continue
@@ -106,7 +110,9 @@ def prepare(version, at):
     tree = at / f"linux-source-{version}"
     stamp = tree / "multiverse/patched"
     if not archive(version).exists():
-        sys.exit(f"build.py: {archive(version)} is missing: apt-get install linux-source-{version}")
+        sys.exit(f"build.py: the package linux-source-{version} is not installed, there is no {archive(version)}.\n"
+                 "  Debian 12 has 6.1 and, in bookworm-security, 6.12; Debian 13 has 6.12.  If apt-get does not find it,\n"
+                 "  the package's .deb of another Debian can be installed as well: it contains sources only.")
     want = "".join(p.read_text() for p in patches(version))
     if not stamp.exists() or stamp.read_text() != want:
         say(f"Unpacking and patching Linux {version}")
@@ -284,7 +290,8 @@ def dump(out, cpus):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--version", default="6.1")
+    parser.add_argument("--version", choices=versions(), help="if it is not given: the first that is installed",
+                        default=next(filter(lambda v: archive(v).exists(), versions()), versions()[0]))
     parser.add_argument("--at", default="/var/tmp/mvld-kernel", type=Path)
     parser.add_argument("--jobs", default=os.cpu_count(), type=int)
     parser.add_argument("--long", action="store_true", help="a thousand times, ten minutes")

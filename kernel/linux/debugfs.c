@@ -55,26 +55,29 @@ static int open(struct inode *inode, struct file *file)
 	return single_open(file, show, NULL);
 }
 
+static int refuse(int err, const char *what, const char *why)
+{
+	pr_warn("multiverse: %s: %s\n", what, why);
+	return err;
+}
+
 static int set(char *name, const char *number)
 {
 	long long value;
 	void *variable;
-	const char *why;
+	const char *reserved;
 	int err = kstrtoll(number, 0, &value);
 
 	if (err)
-		return err;
-	name = strim(name);
+		return refuse(err, number, "it is no number");
 	err = mvk_find(name, &variable);
 	if (err)
 		return mvl_tell(name, err);
-	why = mvl_reserved(variable);
+	reserved = mvl_reserved(variable);
+	if (reserved)
+		return refuse(-EPERM, name, reserved);
 	if (is_kernel_rodata((unsigned long)variable))
-		why = "it is in read-only memory since the kernel has started";
-	if (why) {
-		pr_warn("multiverse: %s: not written: %s\n", name, why);
-		return -EPERM;
-	}
+		return refuse(-EPERM, name, "it is in read-only memory since the kernel has started");
 	return mvl_tell(name, mvk_set(variable, value));
 }
 
@@ -88,9 +91,9 @@ static int command(char *text)
 	if (!strcmp(text, "revert"))
 		return mvl_tell(text, mvk_apply(MV_REVERT, MV_ALL, NULL));
 	if (!number)
-		return -EINVAL;
+		return refuse(-EINVAL, text, "it is neither SWITCH=NUMBER nor commit nor revert");
 	*number++ = 0;
-	return set(text, strim(number));
+	return set(strim(text), strim(number));
 }
 
 static ssize_t write(struct file *file, const char __user *from, size_t n, loff_t *at)

@@ -9,6 +9,7 @@
 #include <linux/moduleparam.h>
 #include <linux/spinlock.h>
 #include <linux/stacktrace.h>
+#include <linux/static_call.h>
 #include <linux/string.h>
 #include <asm/alternative.h>
 #include <asm/asm.h>
@@ -20,6 +21,7 @@ int multiverse_test_level __multiverse_values(0, 1, 2) = 1;
 
 __multiverse void multiverse_test_trace(void);
 __multiverse void multiverse_test_note(void);
+__multiverse void multiverse_test_tell(void);
 
 static DEFINE_SPINLOCK(lock);
 static unsigned long frames[16];
@@ -40,6 +42,20 @@ __multiverse noinline void multiverse_test_note(void)
 		n_notes++;
 }
 
+static void take_note(void)
+{
+	n_notes++;
+}
+
+DEFINE_STATIC_CALL_NULL(told, take_note);
+
+/* A variant that is a return, until the static call has a function. */
+__multiverse noinline void multiverse_test_tell(void)
+{
+	if (multiverse_test_flag)
+		static_call_cond(told)();
+}
+
 /* Nothing is copied into the call: each variant has a frame. */
 __multiverse noinline void multiverse_test_trace(void)
 {
@@ -55,7 +71,7 @@ static noinline int binds(void)
 	CHECK(multiverse_test_ask() == 1);
 	multiverse_test_flag = true;
 	CHECK(multiverse_test_ask() == 1);
-	CHECK(multiverse_commit_refs(&multiverse_test_flag) == 2);
+	CHECK(multiverse_commit_refs(&multiverse_test_flag) == 3);
 	CHECK(multiverse_test_ask() == 2);
 	multiverse_test_flag = false;
 	CHECK(multiverse_test_ask() == 2);
@@ -145,6 +161,25 @@ static noinline int keys(void)
 	CHECK(n_notes == 1);
 	static_branch_disable(&noting);
 	multiverse_test_note();
+	CHECK(n_notes == 1);
+	multiverse_test_flag = false;
+	CHECK(multiverse_commit_refs(&multiverse_test_flag) >= 1);
+	return 0;
+}
+
+/* The same for a static call. */
+static noinline int static_calls(void)
+{
+	n_notes = 0;
+	multiverse_test_flag = true;
+	CHECK(multiverse_commit_refs(&multiverse_test_flag) >= 1);
+	multiverse_test_tell();
+	CHECK(n_notes == 0);
+	static_call_update(told, take_note);
+	multiverse_test_tell();
+	CHECK(n_notes == 1);
+	static_call_update(told, NULL);
+	multiverse_test_tell();
 	CHECK(n_notes == 1);
 	multiverse_test_flag = false;
 	CHECK(multiverse_commit_refs(&multiverse_test_flag) >= 1);
@@ -296,7 +331,7 @@ static int put_probe(void)
 static int __init test(void)
 {
 	static int (*const tests[])(void) = {
-		binds, inlined, alternatives, keys, traces, multiverse_test_probes, multiverse_test_optimized,
+		binds, inlined, alternatives, keys, static_calls, traces, multiverse_test_probes, multiverse_test_optimized,
 		multiverse_test_prefixed, shortages, locks,
 	};
 
