@@ -30,7 +30,7 @@ int mvk_start(void)
 
     if (err)
         return refuse(-err, image.error);
-    engine->nops_change = 1; /* ftrace, jump labels, static calls */
+    engine->others_change = mvk_others_change;
     return 0;
 }
 

@@ -55,6 +55,9 @@ int mvk_change_text(struct mvk_change *, size_t n);
 /* Sets the results as mvk_change_text would, and changes nothing. */
 void mvk_check_text(struct mvk_change *, size_t n);
 
+/* Is there a place that others change, but for NOPs of a jump's length? */
+int mvk_others_change(uintptr_t code, size_t size);
+
 /* ---- core.c */
 
 /* Makes the engine.  Once. */

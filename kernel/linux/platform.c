@@ -20,6 +20,7 @@
 #include <linux/multiverse.h>
 #include <linux/mutex.h>
 #include <linux/slab.h>
+#include <linux/static_call.h>
 #include <linux/stop_machine.h>
 #include <linux/vmalloc.h>
 #include <asm/sections.h>
@@ -188,6 +189,12 @@ void mvk_check_text(struct mvk_change *changes, size_t n)
 	mutex_lock(&text_mutex);
 	verify(changes, n);
 	mutex_unlock(&text_mutex);
+}
+
+/* A static call at a function's end is a return as long as there is nothing to call. */
+int mvk_others_change(uintptr_t code, size_t size)
+{
+	return static_call_text_reserved((void *)code, (void *)(code + size - 1));
 }
 
 static int change_pages(struct moment *m)

@@ -48,6 +48,13 @@ static void write_code(uintptr_t at, const void *bytes, size_t n)
     close(memory);
 }
 
+static uintptr_t others; /* where others change code */
+
+int mvk_others_change(uintptr_t code, size_t size)
+{
+    return others - code < size;
+}
+
 void mvk_check_text(struct mvk_change *changes, size_t n)
 {
     mvk_verify(changes, n);
@@ -181,6 +188,17 @@ static void pointers(void)
     CHECK(mvk_apply(MV_COMMIT, MV_ALL, NULL) >= 1);
     write_code((uintptr_t)nine, "\xb8\x09\0\0\0", 5); /* mov $9, %eax; nopl 0(%rax,%rax) until now */
     CHECK(call_operation() == 9);
+    /* A copy lacks what others change later: whom it is known of is called. */
+    for (int known = 0; known < 2; known++) {
+        CHECK(mvk_apply(MV_REVERT, MV_ALL, NULL) >= 1);
+        operations.get = ten;
+        others = known ? (uintptr_t)ten + 4 : 0;
+        CHECK(mvk_apply(MV_COMMIT, MV_ALL, NULL) >= 1 && call_operation() == 10);
+        write_code((uintptr_t)ten + 1, "\x0b", 1); /* mov $11, %eax */
+        CHECK(call_operation() == 10 + known);
+        write_code((uintptr_t)ten + 1, "\x0a", 1);
+    }
+    others = 0;
     CHECK(mvk_apply(MV_REVERT, MV_ALL, NULL) >= 1);
     operations.get = before;
     CHECK(call_operation() == 7);

@@ -106,6 +106,8 @@ int eight(void)
 /* nopl 0(%rax,%rax): as the kernel's, where others put code. */
 __asm__(".text\n.balign 16\n.globl nine\nnine:\n\t.byte 0x0f, 0x1f, 0x44, 0x00, 0x00\n\tret\n\t.skip 16, 0xcc\n");
 
+__asm__(".text\n.balign 16\n.globl ten\nten:\n\tmov $10, %eax\n\tret\n\t.skip 16, 0xcc\n");
+
 struct operations operations = {.get = seven};
 
 #define ANNOTATE_RETPOLINE_SAFE ""
