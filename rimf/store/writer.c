@@ -231,6 +231,27 @@ static int write_parts(struct writer *w, const struct rimf_object *object, uint3
     return error ? error : write_original(sys, fd, original, &written, whole);
 }
 
+/* Of an overlay the texts are mapped alone.  elfutils takes where the first mapping of a file lies for where its
+ * first PT_LOAD does, so segments in front of the first text are none here.  Headers that are in a text stay. */
+static int write_headers(const struct mvld_image *image, const struct rimf_object *object, const char *original, int fd)
+{
+    const Elf64_Ehdr *elf = (const Elf64_Ehdr *)original;
+    const Elf64_Phdr *ph = object->public.phdr;
+    const uint32_t none = PT_NULL;
+    size_t first = 0;
+    int error = 0;
+
+    while (first < object->public.phnum && (ph[first].p_type != PT_LOAD || !(ph[first].p_flags & PF_X)))
+        first++;
+    if (first == object->public.phnum || elf->e_phnum != object->public.phnum ||
+        elf->e_phoff + elf->e_phnum * sizeof *ph > rimf_page_down(ph[first].p_offset))
+        return 0;
+    for (size_t i = 0; i < first && !error; i++)
+        if (ph[i].p_type == PT_LOAD)
+            error = cache_write_part(image->sys, fd, &none, sizeof none, elf->e_phoff + i * sizeof *ph);
+    return error;
+}
+
 static int is_file(const struct rimf_sys *sys, int fd, const struct file_id *identity)
 {
     struct stat st;
@@ -253,6 +274,8 @@ static int fill(struct writer *w, const struct rimf_object *object, struct manif
     original = sys_mmap(sys, 0, size, PROT_READ, MAP_PRIVATE | MAP_POPULATE, from, 0);
     error = sys_failed(original) ? (int)original
                                  : write_parts(w, object, number, (const char *)original, to);
+    if (!error)
+        error = write_headers(w->image, object, (const char *)original, to);
     if (!sys_failed(original))
         sys_munmap(sys, (uintptr_t)original, size);
     if (!error)
