@@ -10,6 +10,7 @@ import mmap
 import os
 import re
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
@@ -35,6 +36,20 @@ def building_runs_nothing(program):
     program.cache.write_text("no folder")
     done = program.run(MVLD_SNAPSHOT=1, status=1)
     check(not done.stdout and "mvld: no snapshot: " in done.stderr, done.stdout + done.stderr)
+
+
+def first_segments(program):
+    """An overlay, of which only the text is mapped, has another segment first: elfutils finds no frames then."""
+    program.run(MVLD_SNAPSHOT=1)
+    overlays = [file for file in (program.cache / "mvld/snapshots").glob("*/[0-9]*-*")]
+    check(overlays, "there is no overlay")
+    for file in overlays:
+        data = file.read_bytes()
+        offset, count = struct.unpack_from("<Q", data, 32)[0], struct.unpack_from("<H", data, 56)[0]
+        segments = [struct.unpack_from("<II", data, offset + 56 * i) for i in range(count)]
+        flags = [flags for kind, flags in segments if kind == 1]  # PT_LOAD
+        check(flags[0] == 5, f"{file}: the first segment has flags {flags[0]}")
+    program.applied()
 
 
 def failure(program):
