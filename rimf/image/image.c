@@ -3,9 +3,9 @@
  * rimf/image/image.c: creates the image, updates it from the link map, destroys it.
  *
  * An update compares the feeder's sources with the present objects.  Nearly always nothing changed (the
- * host loader announces more than it does), or objects were appended: walking the two lists side by side
- * shows both.  Only if they differ, or something is new, is a hash of the known ones built.  Everything new
- * is made before anything is published, so that a failure changes nothing.
+ * host loader announces more than it does), or objects were appended or removed, and the others kept their
+ * order.  So each source is looked for behind the object that the one before it was.  Everything new is
+ * made before anything is published, so that a failure changes nothing.
  *
  * The heap's lock is held throughout: it serialises updates, and costs one system call.  A fork in the
  * middle leaves the child the complete old or new table.
@@ -24,8 +24,7 @@ struct update {
     size_t n;
     struct rimf_object **objects, **added; /* n each */
     size_t n_objects, n_added, n_same;     /* n_same: length of the equal prefix */
-    struct rimf_object **hash;             /* open addressing; NULL until needed */
-    size_t hash_mask;
+    size_t next;                           /* where in the old table the next source is looked for first */
     void *memory;
 };
 
@@ -35,55 +34,29 @@ static int same(const struct rimf_object *object, const struct rimf_source *sour
            object->dynamic == source->dynamic;
 }
 
-/* ---- the hash of known objects --------------------------------------------- */
+/* ---- comparing ---------------------------------------------------------------- */
 
-static size_t hash_of(const void *link_map, uintptr_t bias, const void *dynamic)
+/* The present object of a source, or one that was added for the same source; or NULL. */
+static struct rimf_object *find_known(struct update *u, const struct rimf_source *source)
 {
-    uint64_t mixed = (uintptr_t)link_map ^ bias * 3 ^ (uintptr_t)dynamic * 5;
+    for (size_t i = 0; i < u->old->n_objects; i++) {
+        size_t at = (u->next + i) % u->old->n_objects;
 
-    return (size_t)(mixed * 0x9e3779b97f4a7c15u >> 20);
-}
-
-static void hash_insert(struct update *u, struct rimf_object *object)
-{
-    size_t at = hash_of(object->public.link_map, object->public.bias, object->dynamic);
-
-    while (u->hash[at & u->hash_mask])
-        at++;
-    u->hash[at & u->hash_mask] = object;
-}
-
-static struct rimf_object *hash_find(const struct update *u, const struct rimf_source *source)
-{
-    size_t at = hash_of(source->link_map, source->bias, source->dynamic);
-
-    for (; u->hash[at & u->hash_mask]; at++)
-        if (same(u->hash[at & u->hash_mask], source))
-            return u->hash[at & u->hash_mask];
+        if (!same(u->old->objects[at], source))
+            continue;
+        u->next = at + 1;
+        return u->old->objects[at];
+    }
+    for (size_t i = 0; i < u->n_added; i++)
+        if (same(u->added[i], source))
+            return u->added[i];
     return NULL;
 }
-
-static int hash_create(struct update *u)
-{
-    size_t size = 16;
-
-    while (size < 2 * (u->old->n_objects + u->n + 1))
-        size *= 2;
-    u->hash = rimf_heap_take(&u->image->heap, size * sizeof *u->hash);
-    if (!u->hash)
-        return -ENOMEM;
-    u->hash_mask = size - 1;
-    for (size_t i = 0; i < u->old->n_objects; i++)
-        hash_insert(u, u->old->objects[i]);
-    return 0;
-}
-
-/* ---- comparing ---------------------------------------------------------------- */
 
 /* The object of a source that is not at its old index. */
 static int take_moved(struct update *u, const struct rimf_source *source)
 {
-    struct rimf_object *object = hash_find(u, source);
+    struct rimf_object *object = find_known(u, source);
 
     if (object && object->seen == u->image->updates)
         return 0; /* named twice */
@@ -93,7 +66,6 @@ static int take_moved(struct update *u, const struct rimf_source *source)
             return -ENOMEM;
         object->born = u->image->updates;
         object->global = u->image->updates == 1;
-        hash_insert(u, object);
         u->added[u->n_added++] = object;
     }
     object->seen = u->image->updates;
@@ -114,12 +86,12 @@ static int compare_objects(struct update *u)
         return 0;
 
     u->memory = rimf_heap_take(&u->image->heap, 2 * u->n * sizeof *u->objects);
-    if (!u->memory || hash_create(u))
+    if (!u->memory)
         return -ENOMEM;
     u->objects = u->memory;
     u->added = u->objects + u->n;
     memcpy(u->objects, u->old->objects, u->n_same * sizeof *u->objects);
-    u->n_objects = u->n_same;
+    u->n_objects = u->next = u->n_same;
     for (size_t i = u->n_same; i < u->n; i++)
         if (take_moved(u, &u->sources[i]))
             return -ENOMEM;
@@ -230,7 +202,6 @@ int rimf_image_update(struct mvld_image *image, const struct rimf_source *source
         if (!u.old->n_objects)
             image->updates--; /* the next one counts as the first */
     }
-    rimf_heap_give(&image->heap, u.hash);
     rimf_heap_give(&image->heap, u.memory);
     rimf_heap_leave(&image->heap);
     return result;
