@@ -270,7 +270,7 @@ void rimf_image_forget_edits(struct mvld_image *image, const struct mvld_context
 
     rimf_retargets_forget(image, ctx, 0);
     for (size_t i = 0; i < table->n_objects; i++) {
-        rimf_domain_take_back(image, table->objects[i], ctx);
+        rimf_domain_take_back(table->objects[i], ctx);
         for (struct rimf_edit **at = &table->objects[i]->edit, *edit; (edit = *at);) {
             if (edit->ctx != ctx || !edit->report) {
                 at = &edit->next;

@@ -109,14 +109,6 @@ static size_t count_places(const struct update *u)
     return n;
 }
 
-static void count_in_domains(struct update *u, struct rimf_object *const *removed,
-                             size_t n_removed)
-{
-    u->image->domains[0]->n_objects += u->n_added;
-    for (size_t i = 0; i < n_removed; i++)
-        u->image->domains[removed[i]->domain.now]->n_objects--;
-}
-
 /* Allocates all memory first; after that nothing can fail. */
 static int apply(struct update *u, struct rimf_change *out)
 {
@@ -145,7 +137,6 @@ static int apply(struct update *u, struct rimf_change *out)
         .n_removed = n_removed,
     };
     image->change = change;
-    count_in_domains(u, change + u->n_added, n_removed);
     for (size_t i = 0; i < n_removed; i++) {
         struct rimf_object *object = change[u->n_added + i];
 
@@ -228,7 +219,7 @@ int rimf_image_create(const struct rimf_sys *sys, const struct rimf_log *log,
     image->sys = sys;
     image->log = log;
     image->table = rimf_table_create(image, 0, 0);
-    if (!image->table || rimf_domains_create(image)) {
+    if (!image->table) {
         rimf_heap_destroy(&image->heap);
         return -ENOMEM;
     }

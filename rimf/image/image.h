@@ -6,7 +6,7 @@
  * and symbol tables from memory, checks every bound, and serves passes through `struct mvld_api`.  An
  * object whose headers cannot be read safely is listed as opaque, with the reason.
  *
- * Tables: domains (image/domains.c), objects (image.c, image/table.c), sections (image/sections.c), symbols
+ * Tables: objects and domains (image.c, image/table.c), sections (image/sections.c), symbols
  * (image/symbols.c: read from the objects' own tables, not copied), PLT entries (image/plt.c), GOT slots
  * (image/slots.c), references (image/reference_tables.c: from the objects' analyses and relocations).
  * Batches of patches (image/patches.c, patch/patch.h), the image's commit, change code of the process; code

@@ -58,9 +58,8 @@ void rimf_image_print(const struct mvld_image *image)
     if (!rimf_log_enabled(image->log, MVLD_LOG_IMAGE))
         return;
     table = rimf_table_enter(image);
-    for (size_t d = 0; d < image->n_domains; d++) {
-        rimf_log(image->log, MVLD_LOG_IMAGE, "domain %zu %s, %zu objects", d,
-                 image->domains[d]->name, image->domains[d]->n_objects);
+    for (size_t d = 0; d <= image->n_domains; d++) {
+        rimf_log(image->log, MVLD_LOG_IMAGE, "domain %zu %s", d, d ? image->domains[d - 1] : "process");
         for (size_t i = 0; i < table->n_objects; i++)
             if (table->objects[i]->domain.now == d)
                 print_object(image->log, table->objects[i]);

@@ -165,12 +165,6 @@ struct rimf_removals {
     struct rimf_address_set entries;
 };
 
-/* image/domains.c */
-struct mvld_domain {
-    const char *name;
-    size_t n_objects;
-};
-
 struct mvld_image {
     const struct rimf_sys *sys;
     const struct rimf_log *log;
@@ -187,8 +181,8 @@ struct mvld_image {
     uint64_t updates;
     void *change; /* arrays of the last struct rimf_change */
 
-    struct mvld_domain **domains;
-    size_t n_domains;
+    const char **domains; /* names of those that passes added: numbers from 1 on */
+    size_t n_domains, domains_room;
 
     const char *auditor; /* or NULL */
     struct rimf_watch *watch; /* NULL: nothing will be stored */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/image/table.c: all objects, in the order of the link map and by address.
+ * rimf/image/table.c: all objects, in the order of the link map, by address, and by domain.
  *
  * The index by address has segments, not objects: an object may have a hole between two segments, with
  * another one in it.
@@ -9,6 +9,7 @@
 
 #include "rimf/base/base.h"
 
+#include <errno.h>    /* numbers only */
 #include <sys/mman.h> /* numbers only */
 
 const struct rimf_table *rimf_table_enter(const struct mvld_image *image)
@@ -196,4 +197,62 @@ struct rimf_object *rimf_object_create(struct mvld_image *image, const struct ri
     describe(object);
     rimf_sections_fill(object);
     return object;
+}
+
+/* ---- domains -----------------------------------------------------------------------------------
+ *
+ * An object has the number of its domain.  The image has their names, but for that of domain 0.
+ */
+
+long rimf_domain_add(struct mvld_image *image, const char *name)
+{
+    int error = rimf_only_in(image, RIMF_STAGE_RUN, "domain_add");
+    char *own;
+
+    if (error)
+        return error;
+    if (!name)
+        return rimf_fail(image, EINVAL, "a domain has no name");
+    if (image->n_domains + 1 == MVLD_DOMAINS_MAX)
+        return rimf_fail(image, E2BIG, "the domain %s: there are %u already", name, MVLD_DOMAINS_MAX);
+    own = rimf_heap_copy(&image->heap, name);
+    if (!own || !RIMF_ONE_MORE(&image->heap, image->domains, image->n_domains, image->domains_room, 4)) {
+        rimf_heap_release(&image->heap, own);
+        return -ENOMEM;
+    }
+    image->domains[image->n_domains++] = own;
+    return (long)image->n_domains;
+}
+
+size_t rimf_domain_of(const struct mvld_object *object)
+{
+    return rimf_is_object(object) ? rimf_object_of(object)->domain.now : 0;
+}
+
+int rimf_domain_move(struct mvld_image *image, const struct mvld_object *object, size_t domain)
+{
+    struct rimf_object *private = (struct rimf_object *)rimf_object_of(object);
+    int error = rimf_only_in(image, RIMF_STAGE_RUN, "domain_move");
+
+    if (error)
+        return error;
+    if (!rimf_is_object(object))
+        return rimf_fail(image, EINVAL, "no object moves to domain %zu", domain);
+    if (domain > image->n_domains)
+        return rimf_fail(image, EINVAL, "%s: there is no domain %zu", object->name, domain);
+    if (private->gone)
+        return -ENOENT;
+    if (private->domain.by != image->running)
+        private->domain.found = private->domain.now;
+    private->domain.by = image->running;
+    private->domain.now = domain;
+    return 0;
+}
+
+void rimf_domain_take_back(struct rimf_object *object, const struct mvld_context *ctx)
+{
+    if (object->domain.by != ctx)
+        return;
+    object->domain.by = NULL;
+    object->domain.now = object->domain.found;
 }

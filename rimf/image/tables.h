@@ -30,19 +30,16 @@ int rimf_image_is_traced(const struct mvld_image *);
 
 struct rimf_object *rimf_object_create(struct mvld_image *, const struct rimf_source *);
 
-/* ---- image/sections.c ------------------------------------------------------ */
-
-/* Fills in sections, at most n_segments + 2 of them. */
-void rimf_sections_fill(struct rimf_object *);
-
-/* ---- image/domains.c ------------------------------------------------------- */
-
-int rimf_domains_create(struct mvld_image *);
 long rimf_domain_add(struct mvld_image *, const char *name);
 size_t rimf_domain_of(const struct mvld_object *);
 int rimf_domain_move(struct mvld_image *, const struct mvld_object *, size_t domain);
 /* Where this pass moved the object, it is in its domain of before. */
-void rimf_domain_take_back(struct mvld_image *, struct rimf_object *, const struct mvld_context *);
+void rimf_domain_take_back(struct rimf_object *, const struct mvld_context *);
+
+/* ---- image/sections.c ------------------------------------------------------ */
+
+/* Fills in sections, at most n_segments + 2 of them. */
+void rimf_sections_fill(struct rimf_object *);
 
 /* ---- image/symbols.c, image/plt.c, image/patches.c: behind rimf_api() ---------- */
 

@@ -51,18 +51,15 @@ static void domains(const struct mvld_object *object)
 {
     struct rimf_change change;
 
-    CHECK(image->n_domains == 1);
-    CHECK_STR(image->domains[0]->name, "process");
-    CHECK(image->domains[0]->n_objects == 1 && api->domain_of(object) == 0);
+    CHECK(api->domain_of(object) == 0);
     CHECK(api->domain_move(image, object, 1) == -EINVAL);
     CHECK(strstr(api->last_error(image), object->name), "(%s)", api->last_error(image));
     CHECK(api->domain_add(image, "crypto") == 1);
     CHECK(api->domain_move(image, object, 1) == 0 && api->domain_of(object) == 1);
-    CHECK(image->domains[0]->n_objects == 0 && image->domains[1]->n_objects == 1);
     CHECK(rimf_image_check(image) == 0, "(%s)", api->last_error(image));
     rimf_image_print(image);
     CHECK(rimf_image_update(image, NULL, 0, &change) == 0 && change.n_removed == 1);
-    CHECK(image->domains[1]->n_objects == 0 && rimf_image_check(image) == 0);
+    CHECK(rimf_image_check(image) == 0);
     CHECK(api->domain_move(image, object, 0) == -ENOENT);
 }
 
