@@ -13,7 +13,7 @@
  *
  * A pass that queries all slots of an object spends most of its time reading memory.  So the index has four
  * bytes for each slot, the relocation's number; the symbol and its name, each in another cache line, are
- * read only for a name; and the objects of targets are cached.
+ * read only for a name.
  */
 #include "rimf/image/private.h"
 
@@ -23,13 +23,6 @@
 #include <errno.h>    /* numbers only */
 #include <sys/mman.h> /* numbers only */
 
-/* Targets of slots, and their objects. */
-struct found {
-    uintptr_t start, end;
-    const struct mvld_object *holder;
-};
-
-#define FOUND 8u
 #define TWICE (1u << 31) /* two relocations fill it */
 
 struct rimf_slots {
@@ -38,9 +31,6 @@ struct rimf_slots {
     struct resolved *resolved; /* of each; memory that is not touched while no slot is lazy */
     uintptr_t relro; /* moved_relro */
     size_t relro_size;
-    uint64_t update;           /* of the image, when the following was found */
-    struct found found[FOUND]; /* by address, one for each MiB */
-    int filtered;              /* an object is a filter: 1, 0; -1: unknown yet */
     uint32_t entries[];        /* numbers of relocations, those of the PLT first; or-ed with TWICE */
 };
 
@@ -137,102 +127,44 @@ static struct rimf_slots *slots_of(struct mvld_image *image, struct rimf_object 
     return slots;
 }
 
-/* Clears what was found with other objects. */
-static void refresh(const struct mvld_image *image, struct rimf_slots *slots)
-{
-    if (slots->update == image->updates)
-        return;
-    slots->update = image->updates;
-    slots->filtered = -1;
-    memset(slots->found, 0, sizeof slots->found);
-}
-
 /* ---- answers ---------------------------------------------------------------------- */
-
-/* Most slots point to code of an object that another slot has found. */
-static const struct found *found_at(const struct rimf_slots *slots, uintptr_t value)
-{
-    const struct found *found = &slots->found[(value >> 20) % FOUND];
-
-    return value - found->start < found->end - found->start ? found : NULL;
-}
-
-static const struct mvld_object *find_holder(const struct mvld_image *image, struct rimf_slots *slots,
-                                             uintptr_t value)
-{
-    const struct mvld_object *holder = rimf_object_find(image, value);
-    const struct mvld_segment *segment = holder ? elf_segment_at(&rimf_object_of(holder)->view, value) : NULL;
-
-    if (segment && segment->prot & PROT_EXEC)
-        slots->found[(value >> 20) % FOUND] = (struct found){segment->start, segment->end, holder};
-    return holder;
-}
-
-/* As rimf_slot_value, for a slot that is queried repeatedly. */
-static enum rimf_slot_state value_of(const struct mvld_image *image,
-                                     const struct rimf_object *object, uintptr_t slot,
-                                     uintptr_t *value, const struct mvld_object **holder)
-{
-    const struct found *found;
-    enum rimf_slot_state state;
-
-    if (!image->moved && slot % 8 == 0 && elf_room(&object->view, slot) >= sizeof *value) {
-        *value = __atomic_load_n((const uintptr_t *)slot, __ATOMIC_ACQUIRE); /* read once: it may change */
-        found = found_at(object->slots, *value);
-        if (found && (object->view.now || found->holder != &object->public)) {
-            *holder = found->holder;
-            return RIMF_SLOT_BOUND;
-        }
-    }
-    state = rimf_slot_value(image, object, slot, !object->view.now, value);
-    *holder = state == RIMF_SLOT_BOUND ? find_holder(image, object->slots, *value) : NULL;
-    return state;
-}
 
 static void answer(struct mvld_image *image, const struct rimf_object *object, size_t at,
                    struct mvld_slot *out, const struct mvld_object **holder)
 {
-    struct rimf_slots *slots = object->slots;
+    const struct rimf_slots *slots = object->slots;
     const Elf64_Rela *relocation = relocation_of(&object->view, slots->entries[at]);
     struct resolved *resolved = &slots->resolved[at];
     const struct rimf_retarget *wanted;
 
-    refresh(image, slots);
     *out = (struct mvld_slot){.address = object->view.bias + relocation->r_offset};
     out->shown = out->address;
     if (out->address - slots->relro < slots->relro_size)
         out->flags |= MVLD_SLOT_RELRO;
-    switch (value_of(image, object, out->address, &out->target, holder)) {
+    switch (rimf_slot_value(image, object, out->address, !object->view.now, &out->target)) {
     case RIMF_SLOT_BOUND:
         break;
     case RIMF_SLOT_LAZY:
-        if (slots->filtered < 0)
-            slots->filtered = rimf_has_filter(image);
         if (!resolved->known)
-            slot_finish(image, object, (uint32_t)ELF64_R_SYM(relocation->r_info), slots->filtered,
-                        resolved);
+            slot_finish(image, object, (uint32_t)ELF64_R_SYM(relocation->r_info), resolved);
         out->flags |= MVLD_SLOT_LAZY;
         out->target = resolved->target;
         out->why = resolved->why;
         if (resolved->shown)
             out->shown = resolved->shown;
-        *holder = out->why ? NULL : find_holder(image, slots, out->target);
         break;
     case RIMF_SLOT_ODD:
         out->why = "it does not hold the address of code";
     }
     if (slots->entries[at] & TWICE)
         out->why = "two relocations fill it";
-    if (out->why) {
+    if (out->why)
         out->target = out->shown = 0;
-        *holder = NULL;
-    }
     out->found = out->target;
     wanted = rimf_retarget_at(image, out->address);
-    if (wanted) {
+    if (wanted)
         out->target = wanted->target;
-        *holder = rimf_object_find(image, out->target);
-    }
+    *holder = out->target ? rimf_object_find(image, out->target) : NULL;
 }
 
 static const char *name_at(const struct rimf_object *object, size_t at)

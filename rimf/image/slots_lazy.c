@@ -157,8 +157,7 @@ static int ifunc_choice(struct mvld_image *image, const struct mvld_symbol *ifun
 
 /* The definition that the reference is bound to: 0, or why it is not certain. */
 static const char *definition_of(const struct mvld_image *image, const struct rimf_object *object,
-                                 const Elf64_Sym *symbol, uint32_t index, int has_filter,
-                                 struct mvld_symbol *out)
+                                 const Elf64_Sym *symbol, uint32_t index, struct mvld_symbol *out)
 {
     int result;
 
@@ -171,7 +170,7 @@ static const char *definition_of(const struct mvld_image *image, const struct ri
         };
         return symbol->st_shndx == SHN_UNDEF ? no_definition : NULL;
     }
-    if (has_filter)
+    if (rimf_has_filter(image))
         return filtered;
     result = rimf_symbol_bind(image, object, index, out);
     if (result)
@@ -181,8 +180,7 @@ static const char *definition_of(const struct mvld_image *image, const struct ri
     return out->binding == STB_GNU_UNIQUE ? unique : NULL;
 }
 
-void slot_finish(struct mvld_image *image, const struct rimf_object *object, uint32_t index,
-                 int has_filter, struct resolved *entry)
+void slot_finish(struct mvld_image *image, const struct rimf_object *object, uint32_t index, struct resolved *entry)
 {
     struct mvld_symbol definition;
     Elf64_Sym symbol;
@@ -197,7 +195,7 @@ void slot_finish(struct mvld_image *image, const struct rimf_object *object, uin
         entry->why = no_definition;
         return;
     }
-    entry->why = definition_of(image, object, &symbol, index, has_filter, &definition);
+    entry->why = definition_of(image, object, &symbol, index, &definition);
     if (entry->why)
         return;
     entry->target = definition.address;

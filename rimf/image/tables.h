@@ -228,8 +228,7 @@ static inline int slot_is(const Elf64_Rela *relocation, int of_plt)
 
 /* The name of symbol `index`, or NULL. */
 const char *slot_symbol(const struct rimf_object *, uint32_t index, Elf64_Sym *);
-/* Predicts the target of the slot with this symbol.  `has_filter`: an object is a filter. */
-void slot_finish(struct mvld_image *, const struct rimf_object *, uint32_t index, int has_filter,
-                 struct resolved *);
+/* Predicts the target of the slot with this symbol. */
+void slot_finish(struct mvld_image *, const struct rimf_object *, uint32_t index, struct resolved *);
 
 #endif
