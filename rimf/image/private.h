@@ -116,13 +116,6 @@ struct rimf_choice {
 };
 #define RIMF_CHOICES 64u
 
-/* Objects without a slot that points into this one (image/slots_lazy.c). */
-struct rimf_shown {
-    const struct mvld_object *of;
-    uint64_t update; /* of the image, at that time */
-    uint64_t none;   /* one bit each, of the first 64 */
-};
-
 /* A reference whose target a pass changes (image/retarget.c). */
 struct rimf_retarget {
     const struct mvld_context *ctx;
@@ -237,7 +230,6 @@ struct mvld_image {
         size_t size;
     } kept[8];
     struct rimf_choice choices[RIMF_CHOICES];
-    struct rimf_shown shown;
 };
 
 /* Returns 1 if this emission makes only calls in moved code direct. */

@@ -86,12 +86,10 @@ const char *slot_symbol(const struct rimf_object *object, uint32_t index, Elf64_
     return elf_string(&object->view, symbol->st_name);
 }
 
-/* Whether another object's slot for the same definition is bound.  *leads: one of its slots points into the
- * object of the definition, for any symbol. */
+/* Whether another object's slot for the same definition is bound. */
 static int choice_elsewhere(const struct mvld_image *image, const struct rimf_object *object,
-                            const struct mvld_symbol *ifunc, struct resolved *entry, int *leads)
+                            const struct mvld_symbol *ifunc, struct resolved *entry)
 {
-    *leads = 0;
     for (size_t i = 0; i < object->view.n_plt_relocations; i++) {
         const Elf64_Rela *relocation = &object->view.plt_relocations[i];
         uint32_t index = (uint32_t)ELF64_R_SYM(relocation->r_info);
@@ -101,7 +99,6 @@ static int choice_elsewhere(const struct mvld_image *image, const struct rimf_ob
         if (!index || !slot_is(relocation, 1) ||
             !may_show(image, object, relocation->r_offset, ifunc))
             continue;
-        *leads = 1;
         if (elf_symbol_at(&object->view, index, &symbol) ||
             !elf_string_is(&object->view, symbol.st_name, ifunc->name) ||
             rimf_symbol_bind(image, object, index, &definition) ||
@@ -113,25 +110,13 @@ static int choice_elsewhere(const struct mvld_image *image, const struct rimf_ob
     return 0;
 }
 
-/* Libraries have dozens of IFUNCs, and most objects use none of them: each object is searched for the first
- * one only. */
-static int choice_anywhere(struct mvld_image *image, const struct mvld_symbol *ifunc,
-                           struct resolved *entry)
+static int choice_anywhere(const struct mvld_image *image, const struct mvld_symbol *ifunc, struct resolved *entry)
 {
     const struct rimf_table *table = rimf_table_enter(image);
-    struct rimf_shown *shown = &image->shown;
-    int found = 0, leads;
+    int found = 0;
 
-    if (shown->of != ifunc->object || shown->update != image->updates)
-        *shown = (struct rimf_shown){ifunc->object, image->updates, 0};
-    for (size_t i = 0; i < table->n_objects && !found; i++) {
-        uint64_t bit = i < 64 ? 1ul << i : 0;
-
-        if (!table->objects[i]->global || shown->none & bit)
-            continue;
-        found = choice_elsewhere(image, table->objects[i], ifunc, entry, &leads);
-        shown->none |= leads ? 0 : bit;
-    }
+    for (size_t i = 0; i < table->n_objects && !found; i++)
+        found = table->objects[i]->global && choice_elsewhere(image, table->objects[i], ifunc, entry);
     rimf_table_leave(image);
     return found;
 }
