@@ -31,50 +31,9 @@ uint32_t analysis_first_movable(const struct analysis *s)
     return i < s->n_units ? s->units[i].start : UINT32_MAX;
 }
 
-/* The code from the first unit on is divided into parts of this size; for each part the index of the first
- * unit that begins in it or behind it; and one more behind the last. */
-#define PART 1024u
-
-static size_t part_of(const struct analysis *s, uint32_t address)
-{
-    return (address - s->units[0].start) / PART;
-}
-
-size_t analysis_index_size(const struct analysis *s)
-{
-    return s->n_units ? part_of(s, s->units[s->n_units - 1].start) + 2 : 0;
-}
-
-void analysis_index(struct analysis *s, uint32_t *words)
-{
-    size_t n = analysis_index_size(s), part = 0;
-
-    for (size_t i = 0; i < s->n_units; i++)
-        for (size_t last = part_of(s, s->units[i].start); part <= last; part++)
-            words[part] = (uint32_t)i;
-    for (; part < n; part++)
-        words[part] = (uint32_t)s->n_units;
-    s->near = words;
-    s->n_near = n;
-}
-
-/* The first unit that begins at or behind `address`. */
-static size_t unit_from(const struct analysis *s, uint32_t address)
-{
-    size_t part, from;
-
-    if (!s->n_near || address < s->units[0].start)
-        return ANALYSIS_FROM(s, units, address);
-    part = part_of(s, address);
-    if (part + 1 >= s->n_near)
-        return s->n_units;
-    from = s->near[part];
-    return from + analysis_first_from(s->units + from, s->near[part + 1] - from, sizeof *s->units, address);
-}
-
 const struct analysis_unit *analysis_unit_at(const struct analysis *s, uint32_t address)
 {
-    size_t i = unit_from(s, address);
+    size_t i = ANALYSIS_FROM(s, units, address);
 
     if (i < s->n_units && s->units[i].start == address)
         return &s->units[i];

@@ -294,8 +294,6 @@ struct analysis {
     size_t n_segments, n_units, n_calls, n_references, n_jump_tables, n_frames, n_frame_fixes,
         n_branches, n_fixed;
     uint32_t opened; /* ANALYSIS_WANT of the tables that were checked */
-    const uint32_t *near; /* analysis_index, or NULL */
-    size_t n_near;
 };
 
 /* Checks header, directory, segments, and the tables in `wanted` (ANALYSIS_WANT, or-ed; references, frames
@@ -315,9 +313,6 @@ size_t analysis_first_from(const void *entries, size_t n, size_t stride, uint32_
     analysis_first_from((s)->table, (s)->n_##table, sizeof *(s)->table, address)
 /* The unit that contains `address`, or NULL. */
 const struct analysis_unit *analysis_unit_at(const struct analysis *, uint32_t address);
-/* With so many words this becomes fast for frequent queries, until the view is closed. */
-size_t analysis_index_size(const struct analysis *);
-void analysis_index(struct analysis *, uint32_t *words);
 
 /* The start of the first movable unit, or UINT32_MAX. */
 uint32_t analysis_first_movable(const struct analysis *);

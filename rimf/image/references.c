@@ -28,7 +28,6 @@
 
 struct opened_analysis {
     struct analysis_file file;
-    uint32_t *index; /* index of its units, or NULL */
     const char *why; /* why there is none, or NULL */
     uint32_t key;    /* rimf_analysis_key */
 };
@@ -187,7 +186,6 @@ void rimf_image_close_analyses(struct mvld_image *image)
         if (!object->analysis)
             continue;
         analysis_unmap(&object->analysis->file, image->sys);
-        rimf_heap_release(&image->heap, object->analysis->index);
         rimf_heap_release(&image->heap, object->analysis);
         object->analysis = NULL;
     }
@@ -229,13 +227,6 @@ static const struct analysis *open_more(struct mvld_image *image, struct rimf_ob
             return NULL;
         }
         analysis->file.view = more;
-    }
-    if (wanted != ANALYSIS_WANT(ANALYSIS_UNITS) && !analysis->index) { /* without memory for it, look-ups are slow */
-        size_t n = analysis_index_size(&analysis->file.view);
-
-        analysis->index = n ? rimf_heap_alloc(&image->heap, n * sizeof *analysis->index) : NULL;
-        if (analysis->index)
-            analysis_index(&analysis->file.view, analysis->index);
     }
     return &analysis->file.view;
 }

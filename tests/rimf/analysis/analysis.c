@@ -23,21 +23,6 @@ static int open_made(struct analysis *s, uint32_t wanted)
     return analysis_open(s, &made, sizeof made, wanted, &why);
 }
 
-/* The index finds what is found without it. */
-static void check_index(struct analysis *s)
-{
-    static const struct analysis_unit *found[0x4000];
-    uint32_t words[64];
-
-    for (uint32_t at = 0; at < 0x4000; at++)
-        found[at] = analysis_unit_at(s, at);
-    CHECK(analysis_index_size(s) <= 64, "%zu", analysis_index_size(s));
-    analysis_index(s, words);
-    for (uint32_t at = 0; at < 0x4000; at++)
-        CHECK(analysis_unit_at(s, at) == found[at], "0x%x", at);
-    CHECK(!analysis_unit_at(s, UINT32_MAX));
-}
-
 static void reads(void)
 {
     struct analysis s;
@@ -51,7 +36,6 @@ static void reads(void)
     CHECK(analysis_unit_at(&s, 0x1000) == &s.units[0] && analysis_unit_at(&s, 0x10ff) == s.units);
     CHECK(analysis_unit_at(&s, 0x1100) == &s.units[1] && analysis_unit_at(&s, 0x37ff) == &s.units[4]);
     CHECK(analysis_unit_at(&s, 0x3800) == NULL && analysis_unit_at(&s, UINT32_MAX) == NULL);
-    check_index(&s);
     CHECK(ANALYSIS_FROM(&s, references, 0x1011) == 1);
     CHECK(ANALYSIS_FROM(&s, frames, 0x1001) == 1 && ANALYSIS_FROM(&s, frames, 0x3001) == 3);
     CHECK(ANALYSIS_FROM(&s, frame_fixes, 0x6031) == 2 && ANALYSIS_FROM(&s, frame_fixes, 0x6032) == 3);
