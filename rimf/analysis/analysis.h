@@ -374,7 +374,7 @@ int analysis_map(struct analysis_file *, const struct rimf_sys *, const char *pa
                 uint32_t wanted, const char **why);
 void analysis_unmap(struct analysis_file *, const struct rimf_sys *);
 
-/* analysis/check.c, for open.c.  Checks the view's table of that kind: NULL, or a static sentence.  The tables
+/* analysis/check.c, for analysis.c.  Checks the view's table of that kind: NULL, or a static sentence.  The tables
  * that it is compared with have been checked: segments before all, units before references, frames and branches, and before calls,
  * if they are opened at all. */
 const char *analysis_check(const struct analysis *, uint32_t kind);

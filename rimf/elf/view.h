@@ -154,7 +154,7 @@ struct elf_gnu {
 };
 int elf_gnu_tables(const struct elf_view *, struct elf_gnu *);
 
-/* ---- elf/relocations.c --------------------------------------------------- */
+/* ---- relocations (elf/symbols.c) ------------------------------------------- */
 
 /* The relocation that fills the GOT slot at `slot` with a function's address: a
  * JUMP_SLOT, a GLOB_DAT, or an IRELATIVE of the PLT.  0, or -ENOENT. */

@@ -9,7 +9,7 @@
  * Tables: objects and domains (image.c, image/table.c), sections (image/sections.c), symbols
  * (image/symbols.c: read from the objects' own tables, not copied), PLT entries (image/plt.c), GOT slots
  * (image/slots.c), references (image/reference_tables.c: from the objects' analyses and relocations).
- * Batches of patches (image/patches.c, patch/patch.h), the image's commit, change code of the process; code
+ * Batches of patches (patch/patch.h), the image's commit, change code of the process; code
  * may also be moved (moved/region.c, moved/moved.h).
  *
  * The public link map does not tell which objects are in the global scope.  The image assumes: those of the

@@ -41,7 +41,7 @@ void rimf_domain_take_back(struct rimf_object *, const struct mvld_context *);
 /* Fills in sections, at most n_segments + 2 of them. */
 void rimf_sections_fill(struct rimf_object *);
 
-/* ---- image/symbols.c, image/plt.c, image/patches.c: behind rimf_api() ---------- */
+/* ---- image/symbols.c, image/plt.c: behind rimf_api() ---------- */
 
 int rimf_symbol_find(const struct mvld_object *, const char *name, const char *version,
                      struct mvld_symbol *out);

@@ -57,13 +57,8 @@ int rimf_splices_wait(const struct mvld_image *);
  * not recorded. */
 #define RIMF_SETTINGS_MATCHED 64u
 
-/* ---- realise/system.c: behind rimf_api() ---------------------------------------------- */
-
-char *rimf_file_read(const struct mvld_context *, const struct mvld_setting *, size_t *size);
-int rimf_setting_symbol(const struct mvld_context *, const struct mvld_setting *, struct mvld_symbol *out);
 /* realise/file_view.c; and ends it, when the pass has returned. */
 const struct mvld_object *rimf_file_object(const struct mvld_context *, const struct mvld_file *);
 void rimf_file_close(struct mvld_image *);
-int rimf_random(const struct mvld_image *, void *to, size_t size);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * The instructions become what slot_call.h says, as far as a distance reaches.  A failure
+ * The instructions become what emit/calls.h says, as far as a distance reaches.  A failure
  * means that a call would go somewhere else, or run over its end.
  */
-#include "rimf/x86/slot_call.h"
+#include "rimf/emit/calls.h"
 
 #include "../../../check.h"
 
