@@ -53,7 +53,8 @@ static int is_function(struct mvld_image *image, uintptr_t address)
 {
     struct rimf_object *holder =
         (struct rimf_object *)rimf_object_of(rimf_object_find(image, address));
-    const struct analysis *s = holder ? rimf_analysis_units(image, holder) : NULL;
+    const char *why;
+    const struct analysis *s = holder ? rimf_analysis_whole(image, holder, &why) : NULL;
     const struct analysis_unit *unit =
         s ? analysis_unit_at(s, (uint32_t)(address - holder->view.bias)) : NULL;
 
@@ -94,7 +95,7 @@ static int is_listed(const struct analysis *s, uint32_t at, enum mvld_reference_
 static const struct analysis *unmoved_analysis(const struct asked *a, int *error)
 {
     const char *why;
-    const struct analysis *s = rimf_analysis_branches(a->image, a->object, &why);
+    const struct analysis *s = rimf_analysis_whole(a->image, a->object, &why);
 
     if (!s)
         *error = refuse(a, ENODATA, why);

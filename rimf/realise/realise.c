@@ -82,7 +82,8 @@ static uintptr_t lead(const struct emit_calls *c, uintptr_t target)
  * Returns a list of the other calls, and makes it the one of `c`.  NULL: out of memory. */
 static struct analysis_call *leave_out_moved(struct emit_calls *c, size_t made)
 {
-    const struct analysis *s = rimf_analysis_units(c->image, c->object);
+    const char *why;
+    const struct analysis *s = rimf_analysis_whole(c->image, c->object, &why);
     const struct moved_code *moved = c->image->moved;
     struct analysis_call *left = s ? rimf_heap_alloc(&c->image->heap, c->n_calls * sizeof *left) : NULL;
     size_t n = 0, unit = 0;
