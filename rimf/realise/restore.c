@@ -80,24 +80,13 @@ static int call_as_it_was(struct restoring *r, enum mvld_reference_kind kind, co
     return (int32_t)away == away;
 }
 
-static void restore_splice(struct restoring *r, const struct analysis_call *call, uintptr_t address,
+/* Makes the trampoline one of this form of the call. */
+static void restore_splice(struct restoring *r, enum mvld_reference_kind kind, const struct site *site,
                            struct code_splice *splice)
 {
-    enum mvld_reference_kind kind = (enum mvld_reference_kind)analysis_call_kind(call);
-    const struct way *way = way_of(&r->c, call);
-    struct site site = {0};
-
-    if (!site_read_any(&site, kind, (uintptr_t)splice->old, SITE_MAX) || site.to_slot ||
-        rimf_unmoved(r->c.image, site.target + address - (uintptr_t)splice->old) != way->target)
-        return;
-    site.address = address;
-    if (!call_as_it_was(r, kind, way, r->c.object->view.bias + analysis_slot(call), &site)) {
-        r->left++;
-        return;
-    }
-    memcpy(splice->old, &site.made, site.length);
-    splice->now[5] = site.length > splice->length ? 0x90 : splice->now[5]; /* behind a jump of five bytes */
-    splice->length = site.length;
+    memcpy(splice->old, &site->made, site->length);
+    splice->now[5] = site->length > splice->length ? 0x90 : splice->now[5]; /* behind a jump of five bytes */
+    splice->length = site->length;
     splice->way = kind == MVLD_REFERENCE_CALL_SLOT ? SPLICE_CALL_SLOT : splice->way;
     splice->is_other = 1;
     r->spliced++;
@@ -108,21 +97,20 @@ static void restore_at(struct restoring *r, const struct analysis_call *call, ui
     enum mvld_reference_kind kind = (enum mvld_reference_kind)analysis_call_kind(call);
     struct emit_calls *c = &r->c;
     const struct way *way = way_of(c, call);
-    uintptr_t slot = c->object->view.bias + analysis_slot(call);
     struct code_splice *splice = code_splice_at(c->image, address);
+    uintptr_t bytes = splice ? (uintptr_t)splice->old : address;
     struct site site = {0};
 
-    if (splice) {
-        restore_splice(r, call, address, splice);
+    if (!site_read_any(&site, kind, bytes, SITE_MAX) || site.to_slot ||
+        rimf_unmoved(c->image, site.target + address - bytes) != way->target)
         return;
-    }
-    if (!site_read_any(&site, kind, address, SITE_MAX) || site.to_slot ||
-        rimf_unmoved(c->image, site.target) != way->target)
-        return;
-    if (call_as_it_was(r, kind, way, slot, &site))
-        changes_add(&r->list, site.address, &site.old, &site.made, site.length);
-    else
+    site.address = address;
+    if (!call_as_it_was(r, kind, way, c->object->view.bias + analysis_slot(call), &site))
         r->left++;
+    else if (splice)
+        restore_splice(r, kind, &site, splice);
+    else
+        changes_add(&r->list, site.address, &site.old, &site.made, site.length);
 }
 
 static void restore_calls(struct restoring *r)
