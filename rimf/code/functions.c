@@ -177,7 +177,7 @@ int rimf_function_each(struct mvld_image *image, const struct mvld_object *publi
 
     if (!image || !rimf_is_mapped(public) || !visit || !why)
         return -EINVAL;
-    s = rimf_analysis_whole(image, object, why);
+    s = rimf_analysis_branches(image, object, why);
     if (!s)
         return -ENODATA;
     result = names_open(&names, image, object);
@@ -202,7 +202,7 @@ int rimf_function_find(struct mvld_image *image, uintptr_t address, struct mvld_
 
     if (!image || !out)
         return -EINVAL;
-    s = public ? rimf_analysis_whole(image, object, &why) : NULL;
+    s = public ? rimf_analysis_branches(image, object, &why) : NULL;
     unit = s && address - object->view.bias < UINT32_MAX
                ? analysis_unit_at(s, (uint32_t)(address - object->view.bias)) : NULL;
     if (!unit)
@@ -220,7 +220,7 @@ const struct analysis_unit *code_unit_at(struct mvld_image *image, struct rimf_o
 {
     const struct analysis_unit *unit;
 
-    *s = rimf_analysis_whole(image, object, why);
+    *s = rimf_analysis_branches(image, object, why);
     if (!*s)
         return NULL;
     unit = address - object->view.bias < UINT32_MAX

@@ -158,7 +158,7 @@ int rimf_removals_check(struct mvld_image *image, const struct mvld_context *ctx
         if (all->list[i].ctx != ctx || all->list[i].object == c.object)
             continue;
         c.object = all->list[i].object;
-        c.s = rimf_analysis_whole(image, c.object, &why);
+        c.s = rimf_analysis_branches(image, c.object, &why);
         error = !c.s ? refuse(ctx, &c.object->public, all->list[i].start, ENODATA, why) : check_listed(&c);
         error = error ? error : check_joined(&c);
     }

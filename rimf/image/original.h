@@ -23,7 +23,6 @@ struct moved_fragment {
     size_t size;        /* with the bytes behind it: one, because a call may be the last instruction, and
                          * return addresses need an original, too; and the object's jump tables, if this has
                          * the first of its moved functions. 0: the object was closed */
-    int is_whole;       /* it is all movable code of its object */
     int is_canonical;   /* canonical addresses are in moved code, */
     struct analysis_fixed *fixed; /* except for this code; ascending, from `original` on */
     size_t n_fixed;

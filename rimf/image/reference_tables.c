@@ -185,7 +185,7 @@ int rimf_reference_each(struct mvld_image *image, const struct mvld_object *publ
     if (!image || !rimf_is_mapped(public) || !visit || !why)
         return -EINVAL;
     if (kinds & OF_ANALYSIS && !rimf_has_moved(image, w.object))
-        s = rimf_analysis_whole(image, w.object, &reason);
+        s = rimf_analysis_branches(image, w.object, &reason);
     else if (!(kinds & OF_ANALYSIS) && kinds & THROUGH_SLOTS)
         s = rimf_analysis_calls(image, w.object, &reason);
     if (kinds & (OF_ANALYSIS | THROUGH_SLOTS) && !s) {

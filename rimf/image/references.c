@@ -207,27 +207,40 @@ const struct analysis *rimf_analysis_calls(struct mvld_image *image, struct rimf
     return *why ? NULL : &analysis->file.view;
 }
 
-/* Opens the other tables of the same file.  Whether the analysis fits was checked when it was opened, and cannot
- * be checked again: passes may have changed the code since.  If one of them is damaged, that of calls stays open:
- * a caller may be walking it. */
-const struct analysis *rimf_analysis_whole(struct mvld_image *image, struct rimf_object *object, const char **why)
+/* Opens other tables of the same file.  Whether the analysis fits was checked when it was opened, and cannot
+ * be checked again: passes may have changed the code since.  If one of them is damaged, the others stay open:
+ * a caller may be walking them. */
+static const struct analysis *open_more(struct mvld_image *image, struct rimf_object *object,
+                                       uint32_t wanted, const char **why)
 {
     struct opened_analysis *analysis = analysis_of(image, object);
-    struct analysis whole;
+    struct analysis more;
 
     *why = analysis ? analysis->why : "out of memory";
     if (*why)
         return NULL;
-    if (ANALYSIS_WANT_ALL & ~analysis->file.view.opened) {
-        whole = analysis->file.view;
-        if (analysis_open_more(&whole, ANALYSIS_WANT_ALL, &analysis->why)) {
+    if (wanted & ~analysis->file.view.opened) {
+        more = analysis->file.view;
+        if (analysis_open_more(&more, wanted, &analysis->why)) {
             analysis->key = ANALYSIS_LACKS;
             *why = analysis->why;
             return NULL;
         }
-        analysis->file.view = whole;
+        analysis->file.view = more;
     }
     return &analysis->file.view;
+}
+
+const struct analysis *rimf_analysis_whole(struct mvld_image *image, struct rimf_object *object,
+                                          const char **why)
+{
+    return open_more(image, object, ANALYSIS_WANT_ALL & ~ANALYSIS_WANT(ANALYSIS_BRANCHES), why);
+}
+
+const struct analysis *rimf_analysis_branches(struct mvld_image *image, struct rimf_object *object,
+                                             const char **why)
+{
+    return open_more(image, object, ANALYSIS_WANT_ALL, why);
 }
 
 /* ---- watchers ------------------------------------------------------------------- */

@@ -95,7 +95,7 @@ static int is_listed(const struct analysis *s, uint32_t at, enum mvld_reference_
 static const struct analysis *unmoved_analysis(const struct asked *a, int *error)
 {
     const char *why;
-    const struct analysis *s = rimf_analysis_whole(a->image, a->object, &why);
+    const struct analysis *s = rimf_analysis_branches(a->image, a->object, &why);
 
     if (!s)
         *error = refuse(a, ENODATA, why);

@@ -158,10 +158,16 @@ void rimf_retargets_forget(struct mvld_image *, const struct mvld_context *, int
 
 /* ---- image/references.c: analyses ------------------------------------------------ */
 
-/* The analysis of the object, or NULL with a sentence in *why.  Valid until the analyses are closed. */
-const struct analysis *rimf_analysis_whole(struct mvld_image *, struct rimf_object *, const char **why);
+/* The whole analysis of the object except the branches between units, or NULL with a sentence in *why.
+ * Valid until the analyses are closed. */
+const struct analysis *rimf_analysis_whole(struct mvld_image *, struct rimf_object *,
+                                          const char **why);
+/* With the branches.  Then the other two functions' earlier results have them, too. */
+const struct analysis *rimf_analysis_branches(struct mvld_image *, struct rimf_object *,
+                                             const char **why);
 /* The same, perhaps only with the table of calls. */
-const struct analysis *rimf_analysis_calls(struct mvld_image *, struct rimf_object *, const char **why);
+const struct analysis *rimf_analysis_calls(struct mvld_image *, struct rimf_object *,
+                                          const char **why);
 
 /* Frees the patch engine's memory. */
 void rimf_patch_forget(struct mvld_image *);

@@ -169,7 +169,7 @@ static int correct(struct moving *c)
     }
     if (!error)
         error = move_calls(c);
-    for (size_t i = 0; i < s->n_branches && !c->fragment->is_whole && !error; i++)
+    for (size_t i = 0; i < s->n_branches && !error; i++)
         error = move_branch(c, &s->branches[i]);
     return error ? error : move_tables(c);
 }

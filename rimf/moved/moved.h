@@ -80,7 +80,7 @@ struct changes; /* emit/changes.h */
 struct moving {
     struct mvld_image *image;
     struct rimf_object *object;
-    const struct analysis *analysis;
+    const struct analysis *analysis; /* with the branches, if there are several fragments */
     uintptr_t bias;                 /* of the object */
     const struct moved_fragment *fragment;   /* the selected fragment (moving_at) */
     intptr_t distance;              /* new address minus original, of that fragment */

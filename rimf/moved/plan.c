@@ -92,7 +92,7 @@ struct wanted {
     size_t code, tables; /* bytes of code; bytes of jump tables behind it */
     uintptr_t gap;   /* from what was planned before */
     unsigned in_line; /* offset in a cache line of its start */
-    int is_hot, is_whole;
+    int is_hot;
     const char *why;
 };
 
@@ -136,8 +136,7 @@ static int plan(struct wanted *w)
         return refuse(w, -ENOMEM, "memory is short");
     *fragment = (struct moved_fragment){.object = w->object, .mover = moved->mover,
                                         .original = w->object->view.bias + w->start,
-                                        .at = at, .code = w->code, .size = w->code + 1,
-                                        .is_whole = w->is_whole};
+                                        .at = at, .code = w->code, .size = w->code + 1};
     if (w->tables)
         fragment->size = moved_tables_at(fragment) - fragment->at + w->tables;
     if (at < moved->region.code || at - moved->region.code > moved->region.code_size ||
@@ -206,13 +205,15 @@ static int lacks_functions(const struct rimf_object *object, const struct analys
 
 /* Checks for any object first, and the expensive ones for the first fragment only: returns its analysis, or
  * NULL with the sentence. */
-static const struct analysis *movable(struct mvld_image *image, struct rimf_object *object, const char **why)
+static const struct analysis *movable(struct mvld_image *image, struct rimf_object *object,
+                                     int in_fragments, const char **why)
 {
     const struct analysis *s = NULL;
 
     *why = object->moved ? NULL : stays(image, object);
     if (!*why)
-        s = rimf_analysis_whole(image, object, why);
+        s = in_fragments ? rimf_analysis_branches(image, object, why)
+                         : rimf_analysis_whole(image, object, why);
     if (s)
         *why = stays_as_analysed(object, s);
     if (s && !*why && !object->moved && lacks_functions(object, s))
@@ -223,7 +224,7 @@ static const struct analysis *movable(struct mvld_image *image, struct rimf_obje
 /* Plans one fragment, or neighbours. */
 static int want_fragment(struct wanted *w, const struct mvld_fragment *fragment, uint32_t flags)
 {
-    const struct analysis *s = movable(w->image, w->object, &w->why);
+    const struct analysis *s = movable(w->image, w->object, 1, &w->why);
 
     w->start = (uint32_t)(fragment->original - w->object->view.bias);
     w->code = fragment->size;
@@ -246,14 +247,13 @@ static int want_fragment(struct wanted *w, const struct mvld_fragment *fragment,
 /* Plans all code that can move, as one block. */
 static int want_all(struct wanted *w)
 {
-    const struct analysis *s = movable(w->image, w->object, &w->why);
+    const struct analysis *s = movable(w->image, w->object, 0, &w->why);
     uint32_t end = s ? movable_end(s) : 0;
 
     if (!s)
         return -ENODATA;
     if (!end || w->object->moved)
         return refuse(w, -ENOTSUP, end ? has_moved(w) : "no function of it can be moved");
-    w->is_whole = 1;
     w->start = analysis_first_movable(s);
     w->code = end - w->start;
     if (!elf_holds(&w->object->view, w->object->view.bias + w->start, w->code, PROT_READ | PROT_EXEC))
@@ -293,6 +293,6 @@ size_t rimf_fragments(struct mvld_image *image, const struct mvld_object *public
 
     if (!image || !rimf_is_mapped(public) || !why || (room && !fragments))
         return 0;
-    s = movable(image, object, why);
+    s = movable(image, object, 1, why);
     return s ? moved_cut(object, s, fragments, room, why) : 0;
 }
