@@ -82,8 +82,8 @@ int main(void)
     CHECK(rimf_image_update(image, &source, 1, &change) == 0);
     sections(change.added[0]);
     domains(change.added[0]);
-    is_printed("\tdomain 0 process, 0 objects\n");
-    is_printed("\tdomain 1 crypto, 1 objects\n");
+    is_printed("\tdomain 0 process\n");
+    is_printed("\tdomain 1 crypto\n");
     snprintf(line, sizeof line, "\t  object /lib/made.so, bias %p\n", (void *)page);
     is_printed(line);
     snprintf(line, sizeof line, "\t    %016lx-%016lx r-x code\n",
