@@ -120,7 +120,7 @@ static void warm_up(struct try_runs *r)
 
 const char *try_measure(struct try_runs *r, double seconds, size_t most)
 {
-    double start = now(), end = start + seconds, latest = fmax(end, start - r->first + PATIENCE);
+    double start = now(), end = start + seconds, patience = start - r->first + PATIENCE, latest = end > patience ? end : patience;
     size_t order[16];
 
     srandom((unsigned)now() ^ (unsigned)getpid());
