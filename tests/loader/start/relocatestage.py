@@ -109,7 +109,8 @@ def apart(world):
 
 
 UNREADABLE = """
-PHDRS { head PT_LOAD FILEHDR FLAGS(0); text PT_LOAD FLAGS(5); data PT_LOAD FLAGS(6); dynamic PT_DYNAMIC; }
+PHDRS { head PT_LOAD FILEHDR FLAGS(0); text PT_LOAD FLAGS(5); data PT_LOAD FLAGS(6); dynamic PT_DYNAMIC;
+  stack PT_GNU_STACK FLAGS(6); } /* without it, glibc 2.41 refuses to open the library */
 SECTIONS {
   . = SIZEOF_HEADERS; . = ALIGN(4096);
   .headers : { *(.headers) } :text .gnu.hash : { *(.gnu.hash) } :text
@@ -126,10 +127,10 @@ def unreadable(world):
     (world.folder / "script").write_text(UNREADABLE)
     path = world.folder / "liblate.so"
     library(world, ".", "late", 'int late(void) { return 1; }\n'
-            '__attribute__((used, section(".headers"))) const char headers[4 * 56] = {1};\n',
+            '__attribute__((used, section(".headers"))) const char headers[5 * 56] = {1};\n',
             "-nostdlib", f"-Wl,-T,{world.folder}/script")
     image = bytearray(path.read_bytes())
-    image[0x1000:0x1000 + 4 * 56] = image[64:64 + 4 * 56]
+    image[0x1000:0x1000 + 5 * 56] = image[64:64 + 5 * 56]
     image[32:40] = (0x1000).to_bytes(8, "little")
     path.write_bytes(image)
     program = world.program("-Wl,--no-as-needed")
