@@ -102,6 +102,7 @@ int space_is_limited(struct loader *);
 #define SPACE_SHORT (8ul << 20)
 int space_is_short(struct loader *);
 
+/* Makes our system calls, or refuses those that a filter (seccomp) may not expect. */
 struct filtered {
     struct rimf_sys sys;  /* stays first */
     const struct rimf_sys *kernel;

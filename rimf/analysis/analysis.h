@@ -375,8 +375,8 @@ int analysis_map(struct analysis_file *, const struct rimf_sys *, const char *pa
 void analysis_unmap(struct analysis_file *, const struct rimf_sys *);
 
 /* analysis/check.c, for analysis.c.  Checks the view's table of that kind: NULL, or a static sentence.  The tables
- * that it is compared with have been checked: segments before all, units before references, frames and branches, and before calls,
- * if they are opened at all. */
+ * that it is compared with have been checked: segments before all; units before references, frames and branches,
+ * and before calls, if units are opened at all. */
 const char *analysis_check(const struct analysis *, uint32_t kind);
 
 #endif

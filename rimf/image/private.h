@@ -107,7 +107,7 @@ struct rimf_watch {
     int incomplete; /* out of memory: nothing can be stored */
 };
 
-/* The choice of an IFUNC's resolver, found in slots (image/slots.c). */
+/* The choice of an IFUNC's resolver, found in slots (image/slots_lazy.c). */
 struct rimf_choice {
     uintptr_t ifunc; /* the resolver; 0: free */
     uintptr_t shown; /* the slot that has it; 0: none does */

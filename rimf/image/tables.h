@@ -41,7 +41,7 @@ void rimf_domain_take_back(struct rimf_object *, const struct mvld_context *);
 /* Fills in sections, at most n_segments + 2 of them. */
 void rimf_sections_fill(struct rimf_object *);
 
-/* ---- image/symbols.c, image/plt.c: behind rimf_api() ---------- */
+/* ---- image/symbols.c, image/plt.c: behind rimf_api() ----------------------- */
 
 int rimf_symbol_find(const struct mvld_object *, const char *name, const char *version,
                      struct mvld_symbol *out);
@@ -162,17 +162,17 @@ void rimf_retargets_forget(struct mvld_image *, const struct mvld_context *, int
  * Valid until the analyses are closed. */
 const struct analysis *rimf_analysis_whole(struct mvld_image *, struct rimf_object *,
                                           const char **why);
-/* With the branches.  Then the other two functions' earlier results have them, too. */
+/* With the branches, too; what the other two functions returned before has them from then on. */
 const struct analysis *rimf_analysis_branches(struct mvld_image *, struct rimf_object *,
                                              const char **why);
-/* The same, perhaps only with the table of calls. */
+/* As rimf_analysis_whole, perhaps only with the table of calls. */
 const struct analysis *rimf_analysis_calls(struct mvld_image *, struct rimf_object *,
                                           const char **why);
 
+/* ---- image/core.c -------------------------------------------------------------- */
+
 /* Frees the patch engine's memory. */
 void rimf_patch_forget(struct mvld_image *);
-
-/* ---- image/core.c -------------------------------------------------------------- */
 
 size_t rimf_object_count(const struct mvld_image *);
 const struct mvld_object *rimf_object_at(const struct mvld_image *, size_t index);

@@ -57,7 +57,7 @@ int rimf_splices_wait(const struct mvld_image *);
  * not recorded. */
 #define RIMF_SETTINGS_MATCHED 64u
 
-/* realise/file_view.c; and ends it, when the pass has returned. */
+/* realise/file_view.c, behind rimf_api().  The second ends the view when the pass has returned. */
 const struct mvld_object *rimf_file_object(const struct mvld_context *, const struct mvld_file *);
 void rimf_file_close(struct mvld_image *);
 
