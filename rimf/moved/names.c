@@ -53,9 +53,19 @@ static void say(const struct naming *n, const char *name, uintptr_t original, si
     n->visit(n->cookie, &symbol);
 }
 
+/* Symbols ascend, as units do: nearly always it is the unit of the last one, or the next.  NULL: none. */
+static const struct analysis_unit *unit_near(const struct analysis *s, const struct analysis_unit *last, uint64_t linked)
+{
+    for (int i = 0; last && i < 2 && last < s->units + s->n_units; i++, last++)
+        if (linked - last->start < last->size)
+            return last;
+    return linked <= UINT32_MAX ? analysis_unit_at(s, (uint32_t)linked) : NULL;
+}
+
 /* Entries of the analysis are unchecked. */
 static void name_symbols(const struct naming *n)
 {
+    const struct analysis_unit *unit = NULL;
     struct analysis_symbols in;
 
     if (!analysis_symbols(n->analysis, &in))
@@ -63,9 +73,8 @@ static void name_symbols(const struct naming *n)
     for (size_t i = 1; i < in.n; i++) {
         uint64_t linked = in.first + in.list[i].st_value;
         const char *name = in.list[i].st_name < in.names_size ? in.names + in.list[i].st_name : "";
-        const struct analysis_unit *unit =
-            linked <= UINT32_MAX ? analysis_unit_at(n->analysis, (uint32_t)linked) : NULL;
 
+        unit = unit_near(n->analysis, unit, linked);
         if (!*name || !unit || unit->reason != ANALYSIS_PROVEN)
             continue;
         say(n, name, n->object->view.bias + linked, in.list[i].st_size);
