@@ -67,6 +67,7 @@ static int take_moved(struct update *u, const struct rimf_source *source)
             return -ENOMEM;
         object->born = u->image->updates;
         object->global = u->image->updates == 1;
+        u->image->has_filter |= object->global && object->view.filter;
         u->added[u->n_added++] = object;
     }
     object->seen = u->image->updates;

@@ -94,21 +94,19 @@ static int relocation_of(const struct rimf_object *object, uintptr_t address, El
     return ELF64_R_TYPE(out->r_info) == R_X86_64_JUMP_SLOT ? 0 : -ENOENT;
 }
 
-enum rimf_slot_state rimf_slot_value(const struct mvld_image *image,
-                                     const struct rimf_object *object, uintptr_t slot, int lazy,
-                                     uintptr_t *value)
+enum rimf_slot_state rimf_slot_value(const struct mvld_image *image, const struct rimf_object *object, uintptr_t slot,
+                                     int lazy, uintptr_t *value, const struct mvld_object **holder)
 {
-    const struct mvld_object *holder;
     struct code code;
     uint32_t n;
 
     if (slot % 8 != 0 || elf_room(&object->view, slot) < sizeof *value)
         return RIMF_SLOT_ODD;
     *value = rimf_unmoved(image, __atomic_load_n((const uintptr_t *)slot, __ATOMIC_ACQUIRE));
-    holder = rimf_object_find(image, *value);
-    if (!holder || !elf_holds(&rimf_object_of(holder)->view, *value, 1, PROT_EXEC))
+    *holder = rimf_object_find(image, *value);
+    if (!*holder || !elf_holds(&rimf_object_of(*holder)->view, *value, 1, PROT_EXEC))
         return rimf_is_new_code(image, *value) ? RIMF_SLOT_BOUND : RIMF_SLOT_ODD;
-    if (holder != &object->public || !lazy)
+    if (*holder != &object->public || !lazy)
         return RIMF_SLOT_BOUND;
     code = code_at(object, *value);
     return is_lazy_entry(code, &n) || is_plt0(code) ? RIMF_SLOT_LAZY : RIMF_SLOT_BOUND;
@@ -121,7 +119,7 @@ uintptr_t rimf_plt_slot(const struct mvld_object *object, uintptr_t entry)
 
 static uintptr_t step(const struct mvld_image *image, uintptr_t address)
 {
-    const struct mvld_object *public = rimf_object_find(image, address);
+    const struct mvld_object *public = rimf_object_find(image, address), *holder;
     const struct rimf_object *object = rimf_object_of(public);
     struct mvld_symbol symbol;
     Elf64_Rela relocation;
@@ -129,8 +127,7 @@ static uintptr_t step(const struct mvld_image *image, uintptr_t address)
 
     if (!public || relocation_of(object, address, &relocation))
         return address;
-    if (rimf_slot_value(image, object, object->view.bias + relocation.r_offset, 1, &value) ==
-        RIMF_SLOT_BOUND)
+    if (rimf_slot_value(image, object, object->view.bias + relocation.r_offset, 1, &value, &holder) == RIMF_SLOT_BOUND)
         return value;
     if (ELF64_R_TYPE(relocation.r_info) == R_X86_64_IRELATIVE ||
         rimf_symbol_bind(image, object, ELF64_R_SYM(relocation.r_info), &symbol) ||

@@ -173,6 +173,7 @@ struct mvld_image {
     struct rimf_object *gone; /* removed by the last update */
     uint64_t updates;
     void *change; /* arrays of the last struct rimf_change */
+    int has_filter; /* an object of the start is a filter */
 
     const char **domains; /* names of those that passes added: numbers from 1 on */
     size_t n_domains, domains_room;

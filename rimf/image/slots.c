@@ -136,13 +136,15 @@ static void answer(struct mvld_image *image, const struct rimf_object *object, s
     const Elf64_Rela *relocation = relocation_of(&object->view, slots->entries[at]);
     struct resolved *resolved = &slots->resolved[at];
     const struct rimf_retarget *wanted;
+    uintptr_t bound = 0; /* in *holder */
 
     *out = (struct mvld_slot){.address = object->view.bias + relocation->r_offset};
     out->shown = out->address;
     if (out->address - slots->relro < slots->relro_size)
         out->flags |= MVLD_SLOT_RELRO;
-    switch (rimf_slot_value(image, object, out->address, !object->view.now, &out->target)) {
+    switch (rimf_slot_value(image, object, out->address, !object->view.now, &out->target, holder)) {
     case RIMF_SLOT_BOUND:
+        bound = out->target;
         break;
     case RIMF_SLOT_LAZY:
         if (!resolved->known)
@@ -164,7 +166,8 @@ static void answer(struct mvld_image *image, const struct rimf_object *object, s
     wanted = rimf_retarget_at(image, out->address);
     if (wanted)
         out->target = wanted->target;
-    *holder = out->target ? rimf_object_find(image, out->target) : NULL;
+    if (!out->target || out->target != bound)
+        *holder = out->target ? rimf_object_find(image, out->target) : NULL;
 }
 
 static const char *name_at(const struct rimf_object *object, size_t at)

@@ -31,25 +31,16 @@ static const char *const unknown_choice =
     "bound at the first call: an IFUNC, whose choice no other slot shows";
 static const char *const filtered = "bound at the first call: an object is a filter";
 
-int rimf_has_filter(const struct mvld_image *image)
-{
-    const struct rimf_table *table = rimf_table_enter(image);
-    int found = 0;
-
-    for (size_t i = 0; i < table->n_objects && !found; i++)
-        found = table->objects[i]->global && table->objects[i]->view.filter;
-    rimf_table_leave(image);
-    return found;
-}
-
 /* Whether the slot has the resolver's choice: an address in the object of the resolver.  (In other slots an
  * executable's PLT entry may stand for the function.) */
 static int shows_choice(const struct mvld_image *image, const struct rimf_object *object,
                         uint64_t offset, const struct mvld_symbol *ifunc, struct resolved *entry)
 {
+    const struct mvld_object *holder;
+
     entry->shown = object->view.bias + offset;
-    return rimf_slot_value(image, object, entry->shown, 1, &entry->target) == RIMF_SLOT_BOUND &&
-           rimf_object_find(image, entry->target) == ifunc->object;
+    return rimf_slot_value(image, object, entry->shown, 1, &entry->target, &holder) == RIMF_SLOT_BOUND &&
+           holder == ifunc->object;
 }
 
 /* Most slots point to other objects, which is a cheaper test than their names. */
@@ -155,7 +146,7 @@ static const char *definition_of(const struct mvld_image *image, const struct ri
         };
         return symbol->st_shndx == SHN_UNDEF ? no_definition : NULL;
     }
-    if (rimf_has_filter(image))
+    if (image->has_filter)
         return filtered;
     result = rimf_symbol_bind(image, object, index, out);
     if (result)

@@ -63,16 +63,15 @@ enum rimf_slot_state {
     RIMF_SLOT_LAZY,
     RIMF_SLOT_BOUND
 };
-/* The present content of the slot; for an address in moved code, the original.  The code there tells
- * whether it waits for the first call; it need not be read where that is impossible (`lazy` 0). */
-enum rimf_slot_state rimf_slot_value(const struct mvld_image *, const struct rimf_object *,
-                                     uintptr_t slot, int lazy, uintptr_t *value);
+/* The present content of the slot; for an address in moved code, the original; and the object of that address, unless
+ * it is odd.  The code there tells whether it waits for the first call; it need not be read where that is impossible
+ * (`lazy` 0). */
+enum rimf_slot_state rimf_slot_value(const struct mvld_image *, const struct rimf_object *, uintptr_t slot, int lazy,
+                                     uintptr_t *value, const struct mvld_object **holder);
 uintptr_t rimf_plt_slot(const struct mvld_object *, uintptr_t entry);
 
 /* ---- image/slots.c, image/references.c -------------------------------------- */
 
-/* Whether one of the objects of the start is a filter. */
-int rimf_has_filter(const struct mvld_image *);
 int rimf_slot_at(struct mvld_image *, const struct mvld_object *, size_t index,
                  struct mvld_slot *out);
 int rimf_slot_find(struct mvld_image *, const struct mvld_object *, uintptr_t address,

@@ -204,7 +204,7 @@ static int note_choice(struct mvld_image *image, const struct rimf_object *objec
     if (word % sizeof value)
         return rimf_fail(image, ENOTSUP, "%s: a word that a resolver decides is not aligned",
                          object->public.name);
-    return rimf_slot_value(image, object, word, 1, &value) == RIMF_SLOT_LAZY
+    return rimf_slot_value(image, object, word, 1, &value, &to) == RIMF_SLOT_LAZY
                ? 0
                : rimf_watch_word(image, word);
 }

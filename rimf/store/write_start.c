@@ -58,7 +58,7 @@ static int write_tables(struct writer *w)
     uint64_t end = 0;
 
     error = sys_failed(fd) ? (int)fd : moved ? write_moved(w, (int)fd, &end) : 0;
-    if (!error && !rimf_has_filter(w->image))
+    if (!error && !w->image->has_filter)
         error = write_relocations(w, (int)fd, end);
     if (!error && (moved || w->header->n_relocations))
         error = write_finish(sys, (int)fd, &w->header->tables);
