@@ -20,7 +20,8 @@
 #include "rimf/base/base.h"
 #include "rimf/image/original.h"
 
-#include <errno.h> /* numbers only */
+#include <errno.h>    /* numbers only */
+#include <sys/mman.h> /* numbers only */
 
 static const char *const came_later = "bound at the first call: its object came by dlopen";
 static const char *const no_definition = "bound at the first call: nothing defines its symbol";
@@ -43,13 +44,16 @@ static int shows_choice(const struct mvld_image *image, const struct rimf_object
            holder == ifunc->object;
 }
 
-/* Most slots point to other objects, which is a cheaper test than their names. */
-static int may_show(const struct mvld_image *image, const struct rimf_object *object,
-                    uint64_t offset, const struct mvld_symbol *ifunc)
+/* Most slots point to other objects, which is a cheaper test than their names.  *data: the segment of the last slot,
+ * nearly always of all. */
+static int may_show(const struct mvld_image *image, const struct rimf_object *object, uint64_t offset,
+                    const struct mvld_symbol *ifunc, const struct mvld_segment **data)
 {
     uintptr_t slot = object->view.bias + offset, value;
 
-    if (slot % 8 != 0 || elf_room(&object->view, slot) < sizeof value)
+    if (!*data || slot - (*data)->start >= (*data)->end - (*data)->start)
+        *data = elf_segment_at(&object->view, slot);
+    if (slot % 8 != 0 || !*data || !((*data)->prot & PROT_READ) || (*data)->end - slot < sizeof value)
         return 0;
     value = rimf_unmoved(image, __atomic_load_n((const uintptr_t *)slot, __ATOMIC_RELAXED));
     return value - ifunc->object->start < ifunc->object->end - ifunc->object->start;
@@ -81,6 +85,8 @@ const char *slot_symbol(const struct rimf_object *object, uint32_t index, Elf64_
 static int choice_elsewhere(const struct mvld_image *image, const struct rimf_object *object,
                             const struct mvld_symbol *ifunc, struct resolved *entry)
 {
+    const struct mvld_segment *data = NULL;
+
     for (size_t i = 0; i < object->view.n_plt_relocations; i++) {
         const Elf64_Rela *relocation = &object->view.plt_relocations[i];
         uint32_t index = (uint32_t)ELF64_R_SYM(relocation->r_info);
@@ -88,7 +94,7 @@ static int choice_elsewhere(const struct mvld_image *image, const struct rimf_ob
         Elf64_Sym symbol;
 
         if (!index || !slot_is(relocation, 1) ||
-            !may_show(image, object, relocation->r_offset, ifunc))
+            !may_show(image, object, relocation->r_offset, ifunc, &data))
             continue;
         if (elf_symbol_at(&object->view, index, &symbol) ||
             !elf_string_is(&object->view, symbol.st_name, ifunc->name) ||
