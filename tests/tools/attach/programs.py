@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Programs of others are reached under load, again and again: each checks its own work all the time, or its clients do,
-and at the end nothing was wrong, and nothing lost.  Run by hand; it takes long.
+and at the end nothing was wrong, and nothing lost.  A round is a call of getpid(), a function of libc that `mvld patch`
+replaces, or the undoing of that, a list of `mvld switch`, or `mvld status`.  Run by hand; it takes long.
 
     programs.py BUILD [ROUNDS [PROGRAM...]]        ROUNDS: 1000; PROGRAM: python, node, java, go, nginx, redis
 
-Says for each how many of the rounds reached it, what the others said, and the longest pause of a thread.
+Says for each how many of the rounds reached it, what the others said, and the longest pause of a thread in microseconds.
 """
 import collections
 import http.client
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -77,24 +79,36 @@ func main() {
 """
 
 
-def reach(pid):
+def rounds_of(pid, folder):
+    """The commands of the rounds, with the words that each says where it reached the process."""
+    other = folder / "other.so"
+    subprocess.run(["gcc", "-shared", "-fPIC", "-xc", "-o", other, "-"], input="int getppid(void) { return 1; }", text=True, check=True)
+    mvld, library = [BUILD / "tools" / "mvld"], "libc.so:getppid"
+    return [([GETPID, pid, "1"], f"{pid} "), ([*mvld, "patch", "-p", pid, "--replace", f"{library}={other}:getppid"], "1 function replaced"),
+            ([*mvld, "status", "-p", pid], f"process {pid} "), ([*mvld, "patch", "-p", pid, "--undo", library], "1 function as before"),
+            ([*mvld, "switch", "-p", pid], "has no switches")]
+
+
+def reach(pid, folder):
     """Asks so often; what came of it."""
-    said, longest = collections.Counter(), 0
-    for _ in range(ROUNDS):
-        done = subprocess.run([GETPID, str(pid), "1"], capture_output=True, text=True, timeout=60)
-        if done.returncode == 0:
-            longest = max(longest, int(done.stdout.split()[1]))
+    said, longest, rounds = collections.Counter(), 0, rounds_of(str(pid), folder)
+    for n in range(ROUNDS):
+        command, wanted = rounds[n % len(rounds)]
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60)
+        if wanted in done.stdout:
+            pause = re.search(rf"^{pid} (\d+)$|stopped for (\d+) us", done.stdout)
+            longest = max(longest, int(pause[1] or pause[2]) if pause else 0)
             said["reached"] += 1
         else:
             said[done.stdout.replace(str(pid), "PID").strip() or f"status {done.returncode}"] += 1
     return dict(said), longest
 
 
-def checks_itself(command, **how):
+def checks_itself(folder, command, **how):
     p = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, **how)
     if p.stdout.readline() != "ready\n":
         return "did not start"
-    said = reach(p.pid)
+    said = reach(p.pid, folder)
     p.stdin.close()
     end = (p.stdout.read(), p.wait(60))
     return said if end == ("whole\n", 0) else f"NOT WHOLE: {end}, {said}"
@@ -102,28 +116,28 @@ def checks_itself(command, **how):
 
 def python(folder):
     (folder / "work.py").write_text(PYTHON)
-    return checks_itself([sys.executable, folder / "work.py"])
+    return checks_itself(folder, [sys.executable, folder / "work.py"])
 
 
 def node(folder):
     (folder / "work.js").write_text(NODE)
-    return checks_itself(["node", folder / "work.js"])
+    return checks_itself(folder, ["node", folder / "work.js"])
 
 
 def java(folder):
     (folder / "Work.java").write_text(JAVA)
     subprocess.run(["javac", "Work.java"], cwd=folder, check=True)
-    return checks_itself(["java", "-cp", folder, "Work"])
+    return checks_itself(folder, ["java", "-cp", folder, "Work"])
 
 
 def go(folder):
     (folder / "work.go").write_text(GO)
     subprocess.run(["go", "build", "-o", "work", "work.go"], cwd=folder, check=True,
                    env=dict(os.environ, GOCACHE=str(folder / "go"), GO111MODULE="off"))
-    return checks_itself([folder / "work"])
+    return checks_itself(folder, [folder / "work"])
 
 
-def served(pid, ask):
+def served(pid, folder, ask):
     """`ask` raises when an answer is wrong; eight clients."""
     wrong, n, going = [], [0] * 8, True
 
@@ -139,7 +153,7 @@ def served(pid, ask):
     clients = [threading.Thread(target=client, args=(i,), daemon=True) for i in range(8)]
     for c in clients:
         c.start()
-    said = reach(pid)
+    said = reach(pid, folder)
     going = False
     for c in clients:
         c.join()
@@ -163,7 +177,7 @@ def nginx(folder):
             assert c.getresponse().read() == b"x" * 5000
             yield
 
-    said = served(p.pid, ask)
+    said = served(p.pid, folder, ask)
     p.terminate()
     p.wait(20)
     return said
@@ -184,7 +198,7 @@ def redis(folder):
             assert f.readline() == b":%d\r\n" % n
             yield
 
-    said = served(p.pid, ask)
+    said = served(p.pid, folder, ask)
     p.terminate()
     p.wait(20)
     return said
