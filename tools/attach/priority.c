@@ -72,12 +72,13 @@ static void on_signal(int signal)
 static void end_waiter(struct attach *a)
 {
     struct attach_waiter *w = a->waiter;
-    pid_t number = w ? __atomic_load_n(&w->number, __ATOMIC_ACQUIRE) : 0;
+    pid_t number;
 
     if (!w)
         return;
     a->waiter = NULL;
     __atomic_store_n(&w->word, 0, __ATOMIC_SEQ_CST);
+    number = __atomic_load_n(&w->number, __ATOMIC_SEQ_CST); /* who begins behind this look finds the lock free */
     if (number) {
         set_priority(number, 0);
         syscall(SYS_tgkill, getpid(), number, SIGUSR1);
