@@ -40,6 +40,7 @@ struct attach {
     pid_t pid, thread, stray; /* thread: the stopped one, or 0; stray: see rest.c */
     int memory, maps, folder; /* /proc/PID/mem, /proc/PID/maps and /proc/PID, or -1; once the process executes
                                * another program, the first two are empty */
+    int lock; /* /proc/PID/mem as well, or -1: one tool at a time */
     char why[600]; /* the sentence of the last error */
     uint64_t began; /* start time of the process: field 22 of its stat */
     struct attach_object *objects;
@@ -62,6 +63,8 @@ struct attach {
 struct attach *attach_open(pid_t);
 void attach_close(struct attach *); /* ends a started request */
 int attach_fail(struct attach *, const char *format, ...) __attribute__((format(printf, 2, 3))); /* -1 */
+/* The same, for a thread that ptrace(2) refused with this error. */
+int attach_refused(struct attach *, pid_t thread, int error);
 int attach_has_ended(const struct attach *);
 /* Reads a file of /proc/PID, NUL-terminated, to be freed; NULL: it cannot be read.  `size` may be
  * NULL. */

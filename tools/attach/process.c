@@ -13,11 +13,14 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#define OTHERS_MS 10000 /* for which other tools are waited for */
 
 char *attach_file(const struct attach *a, const char *name, size_t *size)
 {
@@ -168,16 +171,36 @@ static int has_parents_memory(const struct attach *a, const char *status)
     return parent > 0 && syscall(SYS_kcmp, a->pid, parent, KCMP_VM, 0, 0) == 0;
 }
 
+/* Returns 0 if nobody traces it. */
+static int check_tracer(struct attach *a, const char *status)
+{
+    unsigned long tracer = strtoul(status_line(status, "TracerPid"), NULL, 10);
+
+    return !tracer || tracer == (unsigned long)getpid() ? 0 : attach_fail(a, "process %d is traced by process %lu", a->pid,
+                                                                          tracer);
+}
+
+int attach_refused(struct attach *a, pid_t thread, int error)
+{
+    char *status = attach_thread_file(a, thread, "status");
+    int is_denied = error == EPERM || error == EACCES;
+
+    if (!is_denied || !check_tracer(a, status))
+        attach_fail(a, is_denied ? "process %d: ptrace(2) is not allowed (kernel.yama.ptrace_scope): %s"
+                                 : "process %d: ptrace(2): %s", a->pid, strerror(error));
+    free(status);
+    return -1;
+}
+
 static int check_kind(struct attach *a, const char *status)
 {
     static const char shadow[] = "shstk";
     const char *features = status_line(status, "x86_Thread_features");
-    unsigned long tracer = strtoul(status_line(status, "TracerPid"), NULL, 10);
 
     while (*features == '\t' || *features == ' ')
         features++;
-    if (tracer && tracer != (unsigned long)getpid())
-        return attach_fail(a, "process %d is traced by process %lu", a->pid, tracer);
+    if (check_tracer(a, status))
+        return -1;
     if (strtoul(status_line(status, "Seccomp"), NULL, 10))
         return attach_fail(a, "process %d has a filter of system calls (seccomp), which may kill it for ours", a->pid);
     if (!strncmp(features, shadow, sizeof shadow - 1))
@@ -204,6 +227,21 @@ int attach_check(struct attach *a)
     return err;
 }
 
+/* Until this tool has closed it, or ended.  Who may open this file may reach the process, so nobody else can hold the
+ * lock; who may not is told why by the checks behind this. */
+static int lock(struct attach *a)
+{
+    uint64_t until = attach_clock() + OTHERS_MS * UINT64_C(1000000);
+
+    a->lock = openat(a->folder, "mem", O_RDONLY | O_CLOEXEC);
+    while (a->lock >= 0 && flock(a->lock, LOCK_EX | LOCK_NB)) {
+        if (errno != EWOULDBLOCK || attach_clock() > until)
+            return attach_fail(a, "process %d: another mvld is at it, and has not ended within %d s", a->pid, OTHERS_MS / 1000);
+        usleep(1000);
+    }
+    return 0;
+}
+
 struct attach *attach_open(pid_t pid)
 {
     struct attach *a = must_alloc(1, sizeof *a);
@@ -211,7 +249,7 @@ struct attach *attach_open(pid_t pid)
 
     prctl(PR_SET_TIMERSLACK, 1); /* pauses of microseconds shall be that */
     a->pid = pid;
-    a->memory = a->maps = -1;
+    a->memory = a->maps = a->lock = -1;
     snprintf(path, sizeof path, "/proc/%d", pid);
     a->folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (a->folder < 0) {
@@ -219,12 +257,12 @@ struct attach *attach_open(pid_t pid)
         return a;
     }
     a->began = when_began(a);
-    if (attach_check(a) || check_machine(a))
+    if (lock(a) || attach_check(a) || check_machine(a))
         return a;
     a->memory = openat(a->folder, "mem", O_RDWR | O_CLOEXEC);
     a->maps = openat(a->folder, "maps", O_RDONLY | O_CLOEXEC);
     if (a->memory < 0 || a->maps < 0)
-        attach_fail(a, "process %d: its memory cannot be opened: %s", pid, strerror(errno));
+        attach_refused(a, pid, errno);
     return a;
 }
 
@@ -243,6 +281,8 @@ void attach_close(struct attach *a)
         close(a->memory);
     if (a->maps >= 0)
         close(a->maps);
+    if (a->lock >= 0)
+        close(a->lock);
     if (a->folder >= 0)
         close(a->folder);
     free(a);

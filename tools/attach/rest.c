@@ -257,8 +257,7 @@ static int seize(struct attach *a, pid_t thread)
         int err = errno;
 
         if (attach_thread_state(a, thread) != 'X' && attach_thread_state(a, thread) != 'Z')
-            attach_fail(a, err == EPERM ? "process %d: ptrace(2) is not allowed (kernel.yama.ptrace_scope, or a debugger): %s"
-                                       : "process %d: ptrace(2): %s", a->pid, strerror(err));
+            attach_refused(a, thread, err);
         return -1;
     }
     a->thread = thread;

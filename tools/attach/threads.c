@@ -38,14 +38,13 @@ static int is_known(const struct attach *a, pid_t thread)
 /* Requests a stop of one thread.  1: it was new; 0; or -1. */
 static int seize(struct attach *a, pid_t thread)
 {
-    char state;
-
     if (is_known(a, thread))
         return 0;
     if (ptrace(PTRACE_SEIZE, thread, NULL, NULL)) {
-        state = attach_thread_state(a, thread);
-        return state == 'X' || state == 'Z' ? 0 : attach_fail(a, "process %d: thread %d cannot be stopped: %s", a->pid,
-                                                              thread, strerror(errno));
+        int error = errno;
+        char state = attach_thread_state(a, thread);
+
+        return state == 'X' || state == 'Z' ? 0 : attach_refused(a, thread, error);
     }
     ptrace(PTRACE_INTERRUPT, thread, NULL, NULL);
     a->others = must_grow(a->others, a->n_others + 1, sizeof *a->others);
