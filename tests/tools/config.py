@@ -13,7 +13,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from support import check, contains, equal, finish, run, scratch
+from support import ENV, check, contains, equal, finish, run, scratch
 
 mvld, loader = map(os.path.abspath, sys.argv[1:])
 
@@ -144,6 +144,13 @@ with scratch() as scratched:
         old.seek(0)
         equal(old.read(), text, "who has the old one keeps it")
     check(made.stat().st_ino != inode, "it is another file")
+
+    # Several at once: none removes what another one writes.
+    at_once = [subprocess.Popen(["sh", "-c", 'for i in $(seq 80); do "$1" config --user >&2 || exit 1; done', "sh", mvld],
+                                env=dict(ENV, **env), stderr=subprocess.PIPE, text=True) for _ in range(4)]
+    for tool in at_once:
+        said = tool.communicate(timeout=60)[1]
+        equal(tool.returncode, 0, f"at once: {said}")
 
     # What a killed one left goes with the next one, but not while another one writes, for which nobody waits.
     def left():

@@ -90,6 +90,7 @@ int processes_visit(const struct processes *list, int (*visit)(pid_t, const void
         return visit_all(list, visit, cookie, json);
     if (!child) {
         setsid();
+        signal(SIGTERM, SIG_DFL); /* and this */
         prctl(PR_SET_PDEATHSIG, SIGTERM);
         exit(getppid() == parent ? visit_all(list, visit, cookie, json) : TOOL_FAILED);
     }

@@ -91,7 +91,8 @@ static void cut_name(char *text, const char *name)
     free(element);
 }
 
-/* Never waits, since whoever reads the folder could hold the lock. */
+#define OTHERS_MS 100 /* for which one who removes files is waited for; whoever reads the folder could hold the lock */
+
 int cached_config_lock(const char *path)
 {
     char *folder = must_print("%.*s", (int)(strrchr(path, '/') - path), path);
@@ -99,8 +100,8 @@ int cached_config_lock(const char *path)
 
     if (fd >= 0 && !flock(fd, LOCK_EX | LOCK_NB))
         asides_remove(path);
-    if (fd >= 0)
-        flock(fd, LOCK_SH | LOCK_NB);
+    for (int tries = 0; fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) && tries < OTHERS_MS; tries++)
+        usleep(1000);
     free(folder);
     return fd;
 }
