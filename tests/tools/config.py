@@ -146,7 +146,7 @@ with scratch() as scratched:
     check(made.stat().st_ino != inode, "it is another file")
 
     # Several at once: none removes what another one writes.
-    at_once = [subprocess.Popen(["sh", "-c", 'for i in $(seq 80); do "$1" config --user >&2 || exit 1; done', "sh", mvld],
+    at_once = [subprocess.Popen(["sh", "-c", 'for i in $(seq 40); do "$1" config --user >&2 || exit 1; done', "sh", mvld],
                                 env=dict(ENV, **env), stderr=subprocess.PIPE, text=True) for _ in range(4)]
     for tool in at_once:
         said = tool.communicate(timeout=60)[1]

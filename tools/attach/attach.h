@@ -48,7 +48,7 @@ struct attach {
     uint64_t syscall_ret, restorer; /* two addresses in libc's code: see call.c */
     struct attach_stopped *stopped;
     struct attach_waiter *waiter; /* see priority.c */
-    int raised; /* the priority */
+    int raised, priority; /* the priority is; the descriptor of its lock, or -1 */
     uint64_t pause; /* nanoseconds of the longest stop of a thread */
     unsigned long child; /* that the thread made when it was to be stopped, or 0 */
     struct attach_thread *others; /* further stopped threads */

@@ -9,16 +9,19 @@
  *
  * The waiter's priority is below the tool's, from its begin, and an ordinary one before it is to end.  Otherwise a thread
  * that never waits would keep the tool, or the waiter, from its processor: a real-time thread gives way to higher
- * priorities only.  A killed tool's waiter needs a second processor for the same reason.  Where the tool may use only one,
- * nobody gets a priority.
+ * priorities only.  A killed tool's waiter needs a processor without such a thread for the same reason.  So nobody gets a
+ * priority where the tool may use one processor only, and no second tool while the first one is there: a lock says so,
+ * which lasts until a killed tool's waiter has ended.
  */
 #include "tools/attach/attach.h"
 
+#include <fcntl.h>
 #include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
 #include <semaphore.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -27,6 +30,7 @@
 #define BEGIN_MS 2 /* for the waiter to begin its wait */
 #define TOOLS 2
 #define WAITERS 1 /* and so the stopped thread's */
+#define LOCK "/proc/sys/kernel/sched_rt_runtime_us" /* whoever else locks it only keeps tools from the priority */
 
 struct attach_waiter { /* in shared memory: the owner of a private lock must have the tool's memory */
     uint32_t word; /* the lock's: the owner's thread number, and FUTEX_WAITERS once the waiter waits */
@@ -44,6 +48,13 @@ static int may_use_processors(void)
     cpu_set_t mine;
 
     return sched_getaffinity(0, sizeof mine, &mine) ? 0 : CPU_COUNT(&mine);
+}
+
+static int is_only_tool(struct attach *a)
+{
+    if (a->priority < 0)
+        a->priority = open(LOCK, O_RDONLY | O_CLOEXEC);
+    return a->priority >= 0 && !flock(a->priority, LOCK_EX | LOCK_NB);
 }
 
 static void *wait_for_lock(void *waiter)
@@ -117,7 +128,7 @@ static void begin_waiter(struct attach *a, pid_t thread)
 
 void attach_raise_priority(struct attach *a, pid_t thread)
 {
-    if (may_use_processors() < 2 || sched_getscheduler(0) != SCHED_OTHER || set_priority(0, TOOLS))
+    if (may_use_processors() < 2 || !is_only_tool(a) || sched_getscheduler(0) != SCHED_OTHER || set_priority(0, TOOLS))
         return;
     a->raised = 1;
     if (a->waiter && a->waiter->owner != thread)
@@ -142,4 +153,7 @@ void attach_end_priority(struct attach *a)
 {
     attach_restore_priority(a);
     end_waiter(a);
+    if (a->priority >= 0)
+        close(a->priority);
+    a->priority = -1;
 }

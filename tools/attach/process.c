@@ -249,7 +249,7 @@ struct attach *attach_open(pid_t pid)
 
     prctl(PR_SET_TIMERSLACK, 1); /* pauses of microseconds shall be that */
     a->pid = pid;
-    a->memory = a->maps = a->lock = -1;
+    a->memory = a->maps = a->lock = a->priority = -1;
     snprintf(path, sizeof path, "/proc/%d", pid);
     a->folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (a->folder < 0) {

@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from support import check, compile_file, finish, scratch, skip  # noqa: E402
 
 GETPID, KILLED = map(os.path.abspath, sys.argv[1:3])
-LONGEST = 30  # seconds, for a tool that gives up after five
+LONGEST = 20  # seconds, for a tool that gives up after five
 
 PROGRAM = r"""
 #include <pthread.h>
@@ -83,22 +83,23 @@ def together(what, program, n):
         p.wait()
 
 
-def killed(program):
-    """The waiter of a killed tool ends, too, though the thread that has its priority never waits."""
-    p, died = start(program, "two"), 0
-    for n in range(1, 25):
-        tool = subprocess.Popen([GETPID, str(p.pid), "1"], env=dict(os.environ, LD_PRELOAD=KILLED, KILLED_AT=str(n)),
-                                stdout=subprocess.PIPE)
-        try:
-            died += tool.wait(LONGEST) == -9
-        except subprocess.TimeoutExpired:
-            check(False, f"killed at call {n}: it does not end")
-            tool.kill()
-        if not check(becomes_ordinary(p), f"killed at call {n}: a thread has the tool's priority"):
+def killed(program, n):
+    """As many tools, killed at one moment: their waiters end, too, though the threads that have their priority never wait."""
+    programs, died = [start(program, "two") for _ in range(n)], 0
+    for call in [*range(1, 16)] * 2:
+        tools = [subprocess.Popen([GETPID, str(p.pid), "1"], env=dict(os.environ, LD_PRELOAD=KILLED, KILLED_AT=str(call)),
+                                  stdout=subprocess.DEVNULL) for p in programs]
+        end = time.monotonic() + LONGEST
+        while any(tool.poll() is None for tool in tools) and time.monotonic() < end:
+            time.sleep(0.01)
+        died += sum(tool.poll() == -9 for tool in tools)
+        if not check(all(tool.poll() is not None and becomes_ordinary(p) for tool, p in zip(tools, programs)),
+                     f"killed at call {call}: a tool does not end, or a thread has its priority"):
             break
-    check(died > 20, f"killed {died} times")
-    p.kill()
-    p.wait()
+    for p in programs:
+        p.kill()
+        p.wait()
+    check(died > 20 * n, f"killed {died} times")
 
 
 try:
@@ -114,5 +115,5 @@ with scratch() as folder:
     if len(mine) > 1:
         os.sched_setaffinity(0, mine[:2])
         together("two processors", busy, 4)
-        killed(busy)
+        killed(busy, 4)
 finish()
