@@ -62,8 +62,8 @@ def priority(pid):
 
 
 def may_have_priority():
-    """In a process of its own."""
-    return subprocess.run(["chrt", "-f", "1", "true"], capture_output=True).returncode == 0
+    """In a process of its own; the tool itself wants a second processor."""
+    return len(os.sched_getaffinity(0)) > 1 and subprocess.run(["chrt", "-f", "1", "true"], capture_output=True).returncode == 0
 
 
 def calls():
@@ -74,10 +74,15 @@ def calls():
         equal(areas(p.pid), [], f"{way}: memory of ours is left")
         finish_program(p, f"{way}: behind the calls")
     p = start(HARD, "long")
+    wanted = (0, [str(2**64 - 2) if may_have_priority() else "20"])
     for _ in range(3):  # a thread that waits for a processor while it is stopped is stopped for longer
-        code, out, err = run(GETPID, p.pid, 3, "priority")
-        equal((code, out.split()[:1]), (0, [str(2**64 - 2) if may_have_priority() else "20"]), f"its priority while it is stopped: {out}{err}")
-        equal(priority(p.pid), 20, "its priority afterwards")
+        end = time.monotonic() + 15
+        while True:  # another tool may have the priority
+            code, out, err = run(GETPID, p.pid, 3, "priority")
+            equal(priority(p.pid), 20, "its priority afterwards")
+            if (code, out.split()[:1]) == wanted or time.monotonic() > end:
+                break
+        equal((code, out.split()[:1]), wanted, f"its priority while it is stopped: {out}{err}")
     blocked = subprocess.run([GETPID, str(p.pid), "3"], stdout=subprocess.PIPE, text=True, timeout=60,
                              preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals()))
     equal(blocked.stdout.split()[:1], [str(p.pid)], "with all signals blocked")
