@@ -67,7 +67,6 @@ static void describe_tables(const struct loader *l, struct rimf_source *source)
 static void describe(const struct loader *l, struct link_map *map, struct rimf_source *source)
 {
     memset(source, 0, sizeof *source);
-    source->identity = files_identity(l, (uintptr_t)map->l_ld);
     source->name = name_of(l, map);
     source->bias = map->l_addr;
     source->dynamic = map->l_ld;
@@ -112,6 +111,11 @@ static int update(struct loader *l, struct rimf_change *change)
             if (!init_is_pending(l, map))
                 describe(l, map, &sources[used++]);
         err = rimf_image_update(l->image, sources, used, change);
+        for (size_t i = 0; i < change->n_added; i++) {
+            const struct link_map *map = change->added[i]->link_map;
+
+            rimf_object_identify(change->added[i], files_identity(l, (uintptr_t)map->l_ld));
+        }
         rimf_heap_release(&l->heap, sources);
     }
     if (err)

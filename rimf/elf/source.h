@@ -7,8 +7,6 @@
 
 #include "mvld/pass/objects.h"
 
-struct file_id; /* rimf/base/file_id.h */
-
 /* The feeder's facts about one object.  `phdr` may be NULL: then the ELF header is looked for at
  * `bias`, if that page is mapped, and before the dynamic section.  `dynamic` (to DT_NULL) and
  * `phdr`, if given, are readable, because the host loader has read them.  Strings are copied. */
@@ -20,8 +18,6 @@ struct rimf_source {
     size_t phnum;
     uint32_t flags; /* MVLD_OBJECT_* */
     void *link_map;
-    /* The file of the mapping, or NULL: unknown. */
-    const struct file_id *identity;
     /* If the dynamic section points to other tables of relocations (rimf/store/manifest.h): these,
      * and the addresses of its own, which are used instead; 0: it points to its own. */
     uintptr_t tables, original_tables;

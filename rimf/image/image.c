@@ -200,6 +200,16 @@ int rimf_image_update(struct mvld_image *image, const struct rimf_source *source
     return result;
 }
 
+void rimf_object_identify(const struct mvld_object *public, const struct file_id *identity)
+{
+    struct rimf_object *object = (struct rimf_object *)rimf_object_of(public);
+
+    if (!identity)
+        return;
+    object->file.id = *identity;
+    object->file.known = 1;
+}
+
 /* ---- life ------------------------------------------------------------------------ */
 
 void rimf_image_set_alone(struct mvld_image *image, int alone)

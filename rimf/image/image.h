@@ -42,6 +42,9 @@ struct rimf_change {
 int rimf_image_update(struct mvld_image *, const struct rimf_source *sources, size_t n,
                       struct rimf_change *out);
 
+/* The file that a new object was mapped from; NULL: unknown.  Before passes are called. */
+void rimf_object_identify(const struct mvld_object *, const struct file_id *);
+
 /* All objects, in that order, valid until the next update. */
 const struct mvld_object *const *rimf_image_objects(const struct mvld_image *, size_t *n);
 

@@ -187,10 +187,6 @@ struct rimf_object *rimf_object_create(struct mvld_image *image, const struct ri
         .bias = source->bias,
         .link_map = source->link_map,
     };
-    if (source->identity) {
-        object->file.id = *source->identity;
-        object->file.known = 1;
-    }
     if (probed < 0 || elf_view_open(&object->view, source, segments, n_segments, &why)) {
         make_opaque(object, why);
         return object;
