@@ -353,7 +353,7 @@ static size_t begin(struct loader *l, const struct store_plan *plan, size_t n)
     return n;
 }
 
-static const char as_is[] = "libraries lie where the kernel puts them (placement)";
+static const char as_is[] = "libraries lie where the kernel puts them: placement is as-is, or no room is near the executable";
 
 static __attribute__((noreturn)) void say_checked(struct loader *l, size_t n, int applied)
 {
