@@ -17,6 +17,17 @@
 #define LOCK_PATH_MAX 1024
 #define FOLDER_MAX 1024
 
+/* The value of a setting, unless the program has written over it since: servers write titles over their environment. */
+static const char *value_of(const char *setting, const char *name)
+{
+    return setting ? rimf_after(setting, name) : NULL;
+}
+
+static const char *cache_home(const struct loader *l)
+{
+    return value_of(l->knobs->cache_home, "XDG_CACHE_HOME=");
+}
+
 /* The user whose files are trusted besides root's: the user who started the program. */
 uint32_t caches_user(const struct loader *l)
 {
@@ -26,7 +37,7 @@ uint32_t caches_user(const struct loader *l)
 /* Returns 1 if this process writes to the user's folder, 0 if to root's. */
 int caches_own(const struct loader *l)
 {
-    return cache_is_own(caches_user(l), l->knobs->cache_home);
+    return cache_is_own(caches_user(l), cache_home(l));
 }
 
 /* 0 or -ENOENT: nobody else can change the path. */
@@ -72,7 +83,7 @@ int caches_steered(struct loader *l, const char *path)
 
 size_t caches_name(const struct loader *l, const char *what, char *to, size_t size)
 {
-    return l->block->secure ? 0 : cache_user_folder(to, size, l->knobs->cache_home, l->knobs->home, what);
+    return l->block->secure ? 0 : cache_user_folder(to, size, cache_home(l), value_of(l->knobs->home, "HOME="), what);
 }
 
 size_t caches_folder(struct loader *l, const char *what, char *to, size_t size)

@@ -201,10 +201,10 @@ void knobs_read(struct loader *l)
             read_hosts(knobs, *e);
         else if (s[0] == 'M' && (rest = rimf_after(s, "MVLD")))
             read_own(knobs, rest, &debug, &output);
-        else if (s[0] == 'H' && (rest = rimf_after(s, "HOME=")))
-            knobs->home = rest;
-        else if (s[0] == 'X' && (rest = rimf_after(s, "XDG_CACHE_HOME=")))
-            knobs->cache_home = rest;
+        else if (s[0] == 'H' && rimf_after(s, "HOME="))
+            knobs->home = s;
+        else if (s[0] == 'X' && rimf_after(s, "XDG_CACHE_HOME="))
+            knobs->cache_home = s;
     }
     if (l->block->secure) {
         block_scrub(l->block, "MVLD");

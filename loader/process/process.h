@@ -74,8 +74,8 @@ struct knobs {
     const char *preload_option; /* value of --preload, if run directly; or NULL */
     const char *unknown;    /* MVLD=<unknown word> */
     const char *watcher;    /* the host loader's setting that audits calls in the PLT */
-    /* Of others: values, or NULL; and whether they are set. */
-    const char *home, *cache_home; /* HOME, XDG_CACHE_HOME; not under AT_SECURE */
+    /* Of others: whole settings, or NULL; and whether they are set. */
+    const char *home, *cache_home; /* HOME=..., XDG_CACHE_HOME=...; not under AT_SECURE */
     int bind_now, tunables, debug; /* LD_BIND_NOW, GLIBC_TUNABLES, LD_DEBUG */
 };
 
