@@ -35,7 +35,7 @@ static void list_function(const struct list *list)
 
     if (p->variant >= 0)
         add_line(list, 0, "%s %s of %s: bound to %s", kind, p->name, p->unit->object->name,
-            name_of(p, &mv_variants(p)[p->variant]));
+                 name_of(p, &mv_variants(p)[p->variant]));
     else
         add_line(list, 0, "%s %s of %s: %s", kind, p->name, p->unit->object->name, p->target ? "bound" : "not bound");
     if (p->variant < 0 && p->target && !mv_is_constant(p))
@@ -84,7 +84,7 @@ static void list_place(const struct list *list, const struct mv_unit *unit, size
 
     if (err)
         add_line(list, mv_word_address(unit, word), "%s, %s, refused: %s", kind, state,
-            err == -EAGAIN ? "the next operation tries again" : mv_why(-err));
+                 err == -EAGAIN ? "the next operation tries again" : mv_why(-err));
     else
         add_line(list, mv_word_address(unit, word), "%s, %s", kind, state);
 }

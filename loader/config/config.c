@@ -66,7 +66,7 @@ const struct config_entry *config_find(const struct config *config, const char *
 
 /* Adds section.key.  If it exists, `replace` says whether it gets the new value, or is refused. */
 static int put_entry(struct rimf_heap *heap, struct config *config, const struct config_entry *entry, int replace,
-               const struct why *why)
+                     const struct why *why)
 {
     struct config_entry *there =
         (struct config_entry *)config_find(config, entry->section, entry->key);

@@ -4,8 +4,8 @@
  *
  * An update compares the feeder's sources with the present objects.  Nearly always nothing changed (the
  * host loader announces more than it does), or objects were appended or removed, and the others kept their
- * order.  So each source is looked for behind the object that the one before it was, and one that is new is
- * compared with all: 2000 new ones take 30 ms.  Everything new is made before anything is published, so that
+ * order.  So the search for a source begins behind the object of the source before it.  A new source is
+ * compared with all objects: 2000 new ones take 30 ms.  Everything new is made before anything is published, so that
  * a failure changes nothing.
  *
  * The heap's lock is held throughout: it serialises updates, and costs one system call.  A fork in the

@@ -259,7 +259,7 @@ static int is_function(uint8_t type)
 }
 
 static int add_edit(struct mvld_image *image, const struct mvld_symbol *symbol, Elf64_Sym *at,
-               const Elf64_Sym *made)
+                    const Elf64_Sym *made)
 {
     struct symbol_edit *edit;
     int error = rimf_address_set_add(&image->symbols_edited, &image->heap, (uintptr_t)at);
