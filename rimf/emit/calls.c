@@ -99,7 +99,7 @@ static int is_through(struct emit_calls *c, const struct site *site, struct way 
 }
 
 const char *emit_call(struct emit_calls *c, const struct analysis_call *call, uintptr_t at, intptr_t away, size_t room,
-                      uintptr_t target, struct site *site)
+                      struct way *way, struct site *site)
 {
     enum mvld_reference_kind kind = (enum mvld_reference_kind)analysis_call_kind(call);
 
@@ -108,9 +108,9 @@ const char *emit_call(struct emit_calls *c, const struct analysis_call *call, ui
         return edit_other;
     }
     site->target -= (uintptr_t)away;
-    if (!is_through(c, site, way_of(c, call), c->object->view.bias + analysis_slot(call)))
+    if (!is_through(c, site, way, c->object->view.bias + analysis_slot(call)))
         return edit_other;
-    return site_make(site, target) ? NULL : edit_far;
+    return site_make(site, way->target) ? NULL : edit_far;
 }
 
 void emit_miss(struct emit_calls *c, const struct way *way, const char *why)

@@ -152,7 +152,9 @@ struct emit_calls {
     uintptr_t (*lead)(const struct emit_calls *, uintptr_t target); /* who wants to be at the one goes there; or NULL */
 };
 
-#define EMIT_WAYS_MOST (1u << 18) /* an object whose slots are farther apart is not changed */
+/* The calls of an object whose slots are farther apart (4 MiB) stay: lld puts one page of at most 2 MiB between
+ * those that are bound before the start and the others. */
+#define EMIT_WAYS_MOST (1u << 19)
 
 static inline struct way *way_of(const struct emit_calls *c, const struct analysis_call *call)
 {
@@ -180,10 +182,10 @@ int emit_calls_open(struct emit_calls *, int in_moved, const char **why);
 void emit_calls_close(struct emit_calls *);
 
 /* Makes the new form of the call at `at`, of which `room` bytes are readable, and whose displacement counts
- * from `away` bytes before: a call of `target`.  NULL, or why it stays.  In `site`, in both cases: what was read,
- * with its present `target`; or with `length` 0: no such call. */
+ * from `away` bytes before: a call of its way's target.  NULL, or why it stays.  In `site`, in both cases: what was
+ * read, with its present `target`; or with `length` 0: no such call. */
 const char *emit_call(struct emit_calls *, const struct analysis_call *, uintptr_t at, intptr_t away, size_t room,
-                      uintptr_t target, struct site *);
+                      struct way *, struct site *);
 /* Counts one call that stays for this reason. */
 void emit_miss(struct emit_calls *, const struct way *, const char *why);
 /* Counts the results, in the `now` of the object's edits. */

@@ -244,7 +244,7 @@ static int move_call(struct moving *c, struct emit_calls *e, const struct analys
         way->calls--;
         return 0;
     }
-    why = emit_call(e, listed, (uintptr_t)at, c->distance, SITE_MAX, way->target, &site);
+    why = emit_call(e, listed, (uintptr_t)at, c->distance, SITE_MAX, way, &site);
     if (!site.length)
         return moving_refuse(c, "a call is not what the analysis says, nor what a pass made of it");
     if (why && way->target)
@@ -254,6 +254,15 @@ static int move_call(struct moving *c, struct emit_calls *e, const struct analys
     memcpy(at, &site.made, 4); /* five bytes, or six */
     memcpy(at + site.length - 4, (const uint8_t *)&site.made + site.length - 4, 4);
     return 0;
+}
+
+/* No target is known for any call: they go through their slots in the copy, too. */
+static void leave_all(const struct moving *c, size_t n, const char *why)
+{
+    for (struct rimf_edit *edit = rimf_edits_of(c->image, c->object); edit; edit = rimf_edit_behind(c->image, edit)) {
+        edit->now.sites += n;
+        rimf_edit_left(edit, why, n);
+    }
 }
 
 /* Calls of units that stay are listed, too; within a fragment these have traps. */
@@ -278,6 +287,8 @@ int move_calls(struct moving *c)
     }
     if (e.ways)
         emit_count(&e, 0);
+    else
+        leave_all(c, s->n_calls, c->why);
     emit_calls_close(&e);
     return error;
 }

@@ -78,10 +78,10 @@ static void store(const struct site *site)
     memcpy((void *)(site->address + site->length - 4u), &rest, sizeof rest);
 }
 
-static void change(struct emit_calls *c, const struct analysis_call *call, const struct way *way)
+static void change(struct emit_calls *c, const struct analysis_call *call, struct way *way)
 {
     struct site site;
-    const char *why = emit_call(c, call, c->object->view.bias + call->address, 0, SITE_MAX, way->target, &site);
+    const char *why = emit_call(c, call, c->object->view.bias + call->address, 0, SITE_MAX, way, &site);
 
     if (why)
         emit_miss(c, way, why);
@@ -97,7 +97,7 @@ static void change_up_to(void *cookie, uintptr_t end)
 
     for (; i < c->c->n_calls; i++) {
         const struct analysis_call *call = &c->c->calls[i];
-        const struct way *way = way_of(c->c, call);
+        struct way *way = way_of(c->c, call);
 
         if (c->c->object->view.bias + call->address >= end)
             break;
@@ -153,13 +153,13 @@ static uintptr_t runs_at(const struct emit_calls *c, uintptr_t original)
 static void list_call(struct emit_calls *c, struct changes *list, const struct analysis_call *call)
 {
     uintptr_t original = c->object->view.bias + call->address, at = runs_at(c, original);
-    const struct way *way = way_of(c, call);
+    struct way *way = way_of(c, call);
     struct site site;
     const char *why;
 
     if (!way->target)
         return;
-    why = emit_call(c, call, at, 0, at != original ? SITE_MAX : code_room(c->object, at), way->target, &site);
+    why = emit_call(c, call, at, 0, at != original ? SITE_MAX : code_room(c->object, at), way, &site);
     if (why)
         emit_miss(c, way, why);
     else if (site.old != site.made)
