@@ -15,7 +15,6 @@
 #include "rimf/x86/displace.h"
 
 #include <errno.h>    /* numbers only */
-#include <errno.h> /* numbers only */
 #include <sys/mman.h> /* numbers only */
 
 #define INT3 0xcc

@@ -12,7 +12,6 @@
 #include "rimf/moved/moved.h"
 
 #include <errno.h>    /* numbers only */
-#include <errno.h> /* numbers only */
 #include <sys/mman.h> /* numbers only */
 
 static const struct mvld_object *owner(const struct applying *a)

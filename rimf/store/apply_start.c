@@ -10,7 +10,6 @@
 #include "rimf/moved/moved.h"
 
 #include <errno.h>    /* numbers only */
-#include <errno.h> /* numbers only */
 #include <sys/mman.h> /* numbers only */
 
 /* ---- comparing --------------------------------------------------------------- */

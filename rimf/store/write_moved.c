@@ -17,7 +17,6 @@
 #include "rimf/moved/symfile.h"
 
 #include <errno.h>    /* numbers only */
-#include <errno.h> /* numbers only */
 #include <sys/mman.h> /* numbers only */
 
 _Static_assert(RIMF_KEPT_ORIGINALS == MANIFEST_KEPT_MAX, "a manifest has room for them");

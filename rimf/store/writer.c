@@ -10,9 +10,7 @@
 #include "rimf/moved/moved.h"
 
 #include <errno.h>    /* numbers only */
-#include <errno.h> /* numbers only */
 #include <fcntl.h>    /* numbers only */
-#include <fcntl.h> /* numbers only */
 #include <sys/mman.h> /* numbers only */
 #include <sys/statfs.h>
 #include <sys/statvfs.h> /* numbers only */
