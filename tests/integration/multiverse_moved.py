@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""multiverse_moved.py moved|snapshot: a program whose code has moved (direct-calls and
+"""multiverse_moved.py moved|snapshot KIND: a program whose code has moved (direct-calls and
 concat before multiverse) looks at its own instructions, there and in the originals (moved/main.c).
+KIND: "", or "noplt-" for the program compiled with -fno-plt, whose calls direct-calls changes in moved code only.
 "snapshot": the moved code comes from a snapshot; one that was made without multiverse, for which
 such objects stay, is none for it.
 
@@ -27,10 +28,10 @@ def stays(program, environment, config):
 
 
 def main():
-    way = sys.argv[1]
+    way, kind = sys.argv[1:]
     support.need(support.PLUGIN)
     with support.scratch_folder() as folder:
-        support.take(folder, "integration/moved", "liboneof.so", "libother.so", "moved")
+        support.take(folder, "integration/moved", *(f"{kind}{name}={name}" for name in ("liboneof.so", "libother.so", "moved")))
         program = folder / "moved"
         environment = support.moving(folder, "--program", program)
         config = f"[app]\nmatch = {program}\n{support.MOVING}\n"

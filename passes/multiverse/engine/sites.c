@@ -157,28 +157,41 @@ static int read_at(const struct mv_engine *engine, const struct mv_unit *unit, u
     return 1;
 }
 
-/* Finds where the site runs, and decodes it: 1, or 0 if it is no call. */
+/* Finds where the site runs, and decodes it: 1, or 0 if it is no call.  `there`: the same in moved code, if both run;
+ * otherwise its kind is MV_SITE_NONE. */
 static int place_site(struct mv_engine *engine, const struct mv_unit *unit, size_t room,
-                      struct mv_site *site, struct mv_decoded *decoded)
+                      struct mv_site *site, struct mv_decoded *decoded, struct mv_decoded *there)
 {
-    struct mv_decoded there;
     uintptr_t moved = 0;
 
+    there->kind = MV_SITE_NONE;
     site->word = site->other = MV_NO_WORD;
     site->runs_original = unit->unmoved || mv_places(engine, site->address, &moved);
     site->distance = (int32_t)(moved ? moved - site->address : 0);
     if (!site->runs_original)
         return read_at(engine, unit, moved, room_at(engine, moved), decoded);
-    if (!read_at(engine, unit, site->address, room, decoded))
+    return read_at(engine, unit, site->address, room, decoded) &&
+           (!moved || read_at(engine, unit, moved, room_at(engine, moved), there));
+}
+
+/* The point that an instruction calls or reads, or NULL. */
+static struct mv_point *point_of(struct mv_engine *engine, struct mv_unit *unit, uintptr_t address,
+                                 const struct mv_decoded *decoded, uintptr_t field, uintptr_t named)
+{
+    return decoded->kind == MV_READ ? constant_of(engine, unit, address, decoded, field)
+                                    : callee_of(engine, unit, address, decoded, field, named);
+}
+
+/* The number of bytes that may be written at both, the same up to a distance; 0: the instructions differ.  Another
+ * pass may have made a call through a slot direct, in moved code only: `jmp *slot` is e9 rel32 90 there. */
+static uint8_t common_length(const struct mv_decoded *a, const struct mv_decoded *b)
+{
+    int jump = mv_site_is_jump(a->kind);
+
+    if ((a->kind == MV_READ) != (b->kind == MV_READ) || jump != mv_site_is_jump(b->kind) || a->width != b->width ||
+        (!jump && a->length != b->length))
         return 0;
-    if (moved && (!read_at(engine, unit, moved, room_at(engine, moved), &there) ||
-                  there.kind != decoded->kind || there.length != decoded->length ||
-                  there.width != decoded->width || (there.target != decoded->target &&
-                   (there.width || lead(engine, there.target) != lead(engine, decoded->target))))) {
-        refuse_site(engine, unit, site->address, "its moved code is another call");
-        site->distance = 0;
-    }
-    return 1;
+    return a->length < b->length ? a->length : b->length;
 }
 
 /* Returns 1 if `site` was filled. */
@@ -186,7 +199,7 @@ static int read_site(struct mv_engine *engine, struct mv_unit *unit,
                      const struct multiverse_callsite *record, struct mv_site *site)
 {
     uintptr_t address = mv_distance(&record->site), field = mv_distance(&record->callee), named;
-    struct mv_decoded decoded;
+    struct mv_decoded decoded, there;
     size_t room = MV_SITE_MAX;
 
     while (!mv_holds(unit->object, &unit->code, address, room, PROT_READ | PROT_EXEC))
@@ -200,7 +213,7 @@ static int read_site(struct mv_engine *engine, struct mv_unit *unit,
     }
     named = named_by(engine, unit, field);
     site->address = address;
-    if (!place_site(engine, unit, room, site, &decoded)) {
+    if (!place_site(engine, unit, room, site, &decoded, &there)) {
         if (!named || lead(engine, named))
             refuse_site(engine, unit, address, "no call or jump that could be changed");
         return 0;
@@ -209,10 +222,17 @@ static int read_site(struct mv_engine *engine, struct mv_unit *unit,
         refuse_site(engine, unit, address, "its callee's slot lies outside");
         return 0;
     }
-    site->point = decoded.kind == MV_READ ? constant_of(engine, unit, address, &decoded, field)
-                                          : callee_of(engine, unit, address, &decoded, field, named);
+    site->point = point_of(engine, unit, address, &decoded, field, named);
     if (!site->point)
         return 0;
+    if (there.kind != MV_SITE_NONE)
+        decoded.length = common_length(&decoded, &there);
+    if (!decoded.length ||
+        (there.kind != MV_SITE_NONE && point_of(engine, unit, address, &there, field, named) != site->point)) {
+        site->point->is_loaded |= decoded.kind == MV_READ;
+        refuse_site(engine, unit, address, "its moved code is another call");
+        return 0;
+    }
     site->unit = unit;
     site->kind = (uint8_t)decoded.kind;
     site->length = decoded.length;
