@@ -11,14 +11,14 @@
 #include <elf.h>
 #include <errno.h> /* numbers only */
 
-static const char section_names[] = "\0.text\0.eh_frame\0.symtab\0.strtab\0.shstrtab\0.data";
+static const char section_names[] = "\0.text\0.eh_frame\0.symtab\0.strtab\0.shstrtab\0.data\0.eh_frame_hdr";
 enum { TEXT_NAME = 1, FRAMES_NAME = 7, SYMTAB_NAME = 17, STRTAB_NAME = 25, SHSTRTAB_NAME = 33,
-       DATA_NAME = 43 };
-enum { NONE, TEXT, FRAMES, SYMTAB, STRTAB, SHSTRTAB, DATA, SECTIONS };
+       DATA_NAME = 43, TABLE_NAME = 49 };
+enum { NONE, TEXT, TABLE, FRAMES, SYMTAB, STRTAB, SHSTRTAB, DATA, SECTIONS };
 
 struct head {
     Elf64_Ehdr elf;
-    Elf64_Phdr load;
+    Elf64_Phdr loads[3]; /* of a file: what of it is mapped, ascending */
     Elf64_Shdr sections[SECTIONS];
 };
 
@@ -120,6 +120,28 @@ static void write_interface(const struct mvld_image *image, struct writing *w)
     w->section = TEXT;
 }
 
+static Elf64_Phdr load_of(uintptr_t linked, uint64_t offset, size_t size, Elf64_Word flags)
+{
+    return (Elf64_Phdr){.p_type = PT_LOAD, .p_flags = flags, .p_align = RIMF_PAGE, .p_offset = offset,
+                        .p_vaddr = linked, .p_paddr = linked, .p_filesz = size, .p_memsz = size};
+}
+
+/* elfutils takes all mappings of a file for one module, which begins with its first segment: the searched table.  It
+ * needs that table, because a reader of all frames ends at the first object's end; and before .eh_frame. */
+static void write_loads(struct head *head, const struct moved_code *moved, const struct symfile *f, uintptr_t code,
+                        size_t code_size)
+{
+    size_t table = moved_frames_searched(moved->n_frames);
+
+    head->loads[0] = load_of(moved->region.frames - f->base, f->frames_offset - table, table, PF_R);
+    head->loads[1] = load_of(f->frames - f->base, f->frames_offset, f->frames_size, PF_R);
+    head->loads[2] = load_of(code - f->base, f->code_offset, code_size, PF_R | PF_X);
+    head->sections[TABLE] = (Elf64_Shdr){.sh_name = TABLE_NAME, .sh_type = SHT_PROGBITS, .sh_flags = SHF_ALLOC,
+                                         .sh_addr = head->loads[0].p_vaddr, .sh_offset = head->loads[0].p_offset,
+                                         .sh_size = MOVED_FRAMES_HEAD + moved->n_frames * MOVED_FRAMES_ENTRY,
+                                         .sh_addralign = 4};
+}
+
 static void write_head(struct head *head, const struct symfile *f, const struct writing *w, uintptr_t code,
                        uintptr_t code_end)
 {
@@ -132,17 +154,14 @@ static void write_head(struct head *head, const struct symfile *f, const struct 
         .e_machine = EM_X86_64,
         .e_version = EV_CURRENT,
         .e_ehsize = sizeof head->elf,
-        .e_phoff = f->code_offset ? offsetof(struct head, load) : 0,
-        .e_phentsize = sizeof head->load,
-        .e_phnum = f->code_offset ? 1 : 0,
+        .e_phoff = f->code_offset ? offsetof(struct head, loads) : 0,
+        .e_phentsize = sizeof *head->loads,
+        .e_phnum = f->code_offset ? RIMF_COUNT(head->loads) : 0,
         .e_shoff = offsetof(struct head, sections),
         .e_shentsize = sizeof *s,
         .e_shnum = SECTIONS,
         .e_shstrndx = SHSTRTAB,
     };
-    head->load = (Elf64_Phdr){.p_type = PT_LOAD, .p_flags = PF_R | PF_X, .p_align = RIMF_PAGE,
-                              .p_offset = f->code_offset, .p_vaddr = code - base, .p_paddr = code - base,
-                              .p_filesz = code_end - code, .p_memsz = code_end - code};
     s[TEXT] = (Elf64_Shdr){.sh_name = TEXT_NAME, .sh_type = f->code_offset ? SHT_PROGBITS : SHT_NOBITS,
                            .sh_flags = SHF_ALLOC | SHF_EXECINSTR, .sh_addr = code - base, .sh_addralign = 64,
                            .sh_offset = f->code_offset, .sh_size = code_end - code};
@@ -186,5 +205,7 @@ int symfile_write(struct mvld_image *image, const struct symfile *file, void *to
             error = moved_names_of(image, list[i].object, 0, write_symbol, &w);
     moved_names_added(image, functions, file->n_functions, write_symbol, &w);
     write_head(to, file, &w, code, code_end);
+    if (file->code_offset)
+        write_loads(to, image->moved, file, code, code_end - code);
     return error;
 }

@@ -6,7 +6,7 @@
  * anonymous memory, or in a file of ours.  So a small ELF file is made for them: it has the functions in the
  * symbol tables of their objects, with their new addresses.  It begins with
  *
- *     header | program header | section headers | .symtab … | .strtab | .shstrtab …
+ *     header | program headers | section headers | .symtab … | .strtab | .shstrtab …
  *
  * and the code and its .eh_frame may be anywhere behind that, in the same file.  In memory the "file" extends
  * from that start to the end of the unwind tables of that code, which debuggers so get without another copy.

@@ -7,10 +7,12 @@ Each function below is one test; its text says what a failure means.
 """
 import os
 import re
+import shutil
 import stat
 import struct
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -112,6 +114,42 @@ def snapshot(program):
         found = re.findall(r"^#\d+ +0x[0-9a-f]+ in (\w+) ", said, re.M)
         at = found.index("local_wait") if "local_wait" in found else 0
         check(found[at:at + len(STACK)] == STACK, said)
+
+
+def unwound(program, **environment):
+    """The frames that eu-stack finds of a program that sleeps, and whether it runs in moved code of a file."""
+    process = subprocess.Popen([program.path, "60"], env={**program.environment(), **environment})
+    deadline = time.monotonic() + 30
+    while not Path(f"/proc/{process.pid}/syscall").read_text().startswith("230 "):  # clock_nanosleep
+        check(time.monotonic() < deadline, "it does not sleep")
+        time.sleep(0.02)
+    moved = re.search(r"/snapshots/\S+/concat.so$", Path(f"/proc/{process.pid}/maps").read_text(), re.M)
+    done = subprocess.run(["eu-stack", "-p", str(process.pid)], capture_output=True, text=True, timeout=60)
+    process.kill()
+    process.wait()
+    check(done.returncode == 0, done.stdout + done.stderr)
+    return re.findall(r"^#\d+ +0x[0-9a-f]+", done.stdout, re.M), moved
+
+
+def elfutils(program):
+    """eu-stack loses the stack of a program that started from a snapshot: it takes concat.so's mappings for one
+    module, and wants its first segment and the table of its frames."""
+    if not shutil.which("eu-stack"):
+        support.skip("eu-stack is missing")
+    program.path = program.folder / "sleep"
+    shutil.copy2("/bin/sleep", program.path)
+    subprocess.run([support.BUILD / "tools" / "mvld", "set-interp", "--loader", support.LOADER, program.path],
+                   check=True, capture_output=True, env=program.environment())
+    libc = Path(os.path.realpath(support.HOST_LOADER)).parent / "libc.so.6"
+    support.analyze(program.cache, program.path, libc)
+    plain, moved = unwound(program, MVLD="off")
+    check(len(plain) > 3 and not moved, f"plainly: {plain}")
+    done = subprocess.run([program.path, "0"], capture_output=True, text=True, timeout=60,
+                          env={**program.environment(), "MVLD_SNAPSHOT": "1"})
+    check(done.returncode == 0, done.stderr)
+    found, moved = unwound(program)
+    check(moved, "it did not start from the snapshot")
+    check(len(found) == len(plain), f"{found}, plainly {plain}")
 
 
 def stripped(program):
