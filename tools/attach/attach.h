@@ -154,7 +154,9 @@ struct attach_candidate {
 };
 /* The threads that run or wait, in the order in which they are to be tried; to be freed. */
 struct attach_candidate *attach_candidates(struct attach *, size_t *n);
-char attach_thread_state(const struct attach *, pid_t thread); /* as in its stat; X: it has ended */
+/* As in its stat; X: it has ended; I: a worker of io_uring's, which runs none of the process's code, and whose request
+ * fails when it is stopped. */
+char attach_thread_state(const struct attach *, pid_t thread);
 /* A thread may have a filter of system calls that the process has not. */
 int attach_is_filtered(const struct attach *, pid_t thread);
 int attach_has_children(const struct attach *, pid_t thread);
@@ -178,7 +180,7 @@ struct attach_thread {
     int is_stopped, signal;
     struct user_regs_struct registers;
 };
-/* Stops all other threads, within so many milliseconds; those that it stopped before stay as they are.  0; or -1, and
+/* Stops all other threads of the program, within so many milliseconds; those that it stopped before stay as they are.  0; or -1, and
  * none is stopped. */
 int attach_stop_others(struct attach *, unsigned milliseconds);
 void attach_let_go(struct attach *);

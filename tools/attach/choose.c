@@ -25,17 +25,19 @@
 #include <string.h>
 
 #define PAGE 4096u
+#define IO_WORKER 0x10u /* PF_IO_WORKER, among the flags of its stat */
 
 static char state_and_time(const struct attach *a, pid_t thread, unsigned long *time)
 {
     char *text = attach_thread_file(a, thread, "stat"), *end = strrchr(text, ')'), state = 'X';
     unsigned long user = 0, kernel = 0;
+    unsigned flags = 0;
 
     if (end)
-        sscanf(end + 1, " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &state, &user, &kernel);
+        sscanf(end + 1, " %c %*d %*d %*d %*d %*d %u %*u %*u %*u %*u %lu %lu", &state, &flags, &user, &kernel);
     *time = user + kernel;
     free(text);
-    return state;
+    return flags & IO_WORKER && state != 'X' && state != 'Z' ? 'I' : state;
 }
 
 char attach_thread_state(const struct attach *a, pid_t thread)

@@ -38,7 +38,7 @@ static int is_known(const struct attach *a, pid_t thread)
 /* Requests a stop of one thread.  1: it was new; 0; or -1. */
 static int seize(struct attach *a, pid_t thread)
 {
-    if (is_known(a, thread))
+    if (is_known(a, thread) || attach_thread_state(a, thread) == 'I')
         return 0;
     if (ptrace(PTRACE_SEIZE, thread, NULL, NULL)) {
         int error = errno;

@@ -11,11 +11,12 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
-from support import ENV, check, compile_file, equal, finish, run, scratch  # noqa: E402
+from support import ENV, check, compile_file, equal, finish, run, scratch, skip  # noqa: E402
 
 MVLD, LD_MVLD = map(os.path.abspath, sys.argv[1:3])
 PASSES, KILLED = sys.argv[3], os.path.abspath(sys.argv[4])
@@ -271,6 +272,27 @@ def ended(world):
         equal((program.ask(), regions()), (OLD, []), f"killed at call {n}: nothing is left")
     check(n - 5 < replaced < 500, f"killed at {n - 1} calls, of which {replaced} were finished")
     equal(program.patch(*UNDO)[0], 0, "undo")
+    program.end()
+
+
+def ring(world):
+    """Workers of io_uring's are threads of the process that run none of its code: one that is stopped loses its request."""
+    os.mkfifo(world.folder / "fifo")
+    command = [compile_file(world.folder / "ring", "-O2", "-D_GNU_SOURCE", HERE / "ring.c", world.library,
+                            f"-Wl,-rpath,{world.folder}"), world.folder / "fifo"]
+    if subprocess.run(command, input="", capture_output=True, text=True).stdout == "none\n":
+        skip("there is no io_uring")
+    program = Program(*command)
+    workers = lambda: [task for task in Path(f"/proc/{program.p.pid}/task").iterdir() if "iou-wrk" in (task / "comm").read_text()]
+    for _ in range(100):
+        if workers():
+            break
+        time.sleep(0.01)
+    check(workers(), "a worker waits")
+    equal(program.patch(*world.replace())[::2], (0, ""), "replace")
+    equal(program.ask(), "1001", "replaced")
+    equal(program.patch(*UNDO)[::2], (0, ""), "undo")
+    equal(program.ask(), "4", "undone")
     program.end()
 
 
