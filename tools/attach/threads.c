@@ -40,7 +40,9 @@ static int seize(struct attach *a, pid_t thread)
 {
     if (is_known(a, thread) || attach_thread_state(a, thread) == 'I')
         return 0;
-    if (ptrace(PTRACE_SEIZE, thread, NULL, NULL)) {
+    if (thread == a->stray) {
+        a->stray = 0; /* it is traced */
+    } else if (ptrace(PTRACE_SEIZE, thread, NULL, NULL)) {
         int error = errno;
         char state = attach_thread_state(a, thread);
 

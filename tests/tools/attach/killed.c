@@ -3,7 +3,8 @@
  * Preloaded: the process is killed at its KILLED_AT-th call of those with which it changes another one; with KILLS_PARENT
  * its parent is, and the call goes on when that has ended.  With NO_WCHAN it
  * cannot learn in which function of the kernel a thread waits.  With LATE it looks at a thread a second before it traces it.
- * With SLOW it stops a thread two seconds after that has returned from a call.
+ * With SLOW it stops a thread two seconds after that has returned from a call.  With STRAY the first thread that is to be
+ * stopped does not, as if it waited for a disk.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -54,6 +55,10 @@ long ptrace(int request, ...)
     if (request == PTRACE_INTERRUPT && last == PTRACE_CONT && getenv("SLOW"))
         sleep(2);
     last = request;
+    if (request == PTRACE_INTERRUPT && getenv("STRAY")) {
+        unsetenv("STRAY");
+        return 0;
+    }
     return real(request, pid, address, data);
 }
 

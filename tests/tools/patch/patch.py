@@ -275,6 +275,15 @@ def ended(world):
     program.end()
 
 
+def stray(world):
+    """A thread that did not stop when it was tried is traced still when all are stopped."""
+    program = Program(world.program)
+    for how, after in (world.replace(), NEW), (UNDO, OLD):
+        equal(program.patch(*how, env={"LD_PRELOAD": KILLED, "STRAY": "1"})[::2], (0, ""), f"{how}")
+        equal(program.ask(), after, f"{how}")
+    program.end()
+
+
 def ring(world):
     """Workers of io_uring's are threads of the process that run none of its code: one that is stopped loses its request."""
     os.mkfifo(world.folder / "fifo")
