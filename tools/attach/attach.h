@@ -98,7 +98,10 @@ int attach_elf(const struct attach *, const struct attach_object *, struct elf_f
 uint64_t attach_function(struct attach *, const struct attach_object *, const char *name);
 /* The object's file name as this process opens it: in the root folder of the other one. */
 void attach_path(const struct attach *, const struct attach_object *, char *to, size_t size);
-/* An object of this base name, up to a version: "libc.so" is libc.so.6, too.  NULL: none. */
+/* The number of objects of this name, and the first.  It is a base name, or a path if it has a slash; if no object has it,
+ * up to a version: "libc.so" is libc.so.6, too. */
+size_t attach_all_named(const struct attach *, const char *name, const struct attach_object **first);
+/* The first, or NULL. */
 const struct attach_object *attach_named(const struct attach *, const char *name);
 
 /* ---- calls.c */
@@ -180,8 +183,8 @@ struct attach_thread {
     int is_stopped, signal;
     struct user_regs_struct registers;
 };
-/* Stops all other threads of the program, within so many milliseconds; those that it stopped before stay as they are.  0; or -1, and
- * none is stopped. */
+/* Stops all other threads that run code of the process, within so many milliseconds; those that it stopped before stay as
+ * they are.  0; or -1, and none is stopped. */
 int attach_stop_others(struct attach *, unsigned milliseconds);
 void attach_let_go(struct attach *);
 /* The first thread in such a range, or 0. */

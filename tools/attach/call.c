@@ -213,13 +213,13 @@ static int make_memory(struct attach *a, unsigned milliseconds)
         return attach_fail(a, "process %d has no memory for a call: %s", a->pid, strerror((int)-(int64_t)area));
     a->stopped->area = area;
     a->stopped->room = area + ROOM;
-    if (attach_write(a, area + CODE, code, sizeof code))
-        return attach_fail(a, "process %d: its memory cannot be written", a->pid);
-    if (one_system_call(a, milliseconds, SYS_mprotect, (uint64_t[6]){area + CODE, PAGE, PROT_READ | PROT_EXEC}, &result))
+    /* Not mprotect(2): what could be written may not become code everywhere (PR_SET_MDWE). */
+    if (one_system_call(a, milliseconds, SYS_mmap, (uint64_t[6]){area + CODE, PAGE, PROT_READ | PROT_EXEC,
+                                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, ~UINT64_C(0), 0}, &result))
         return -1;
-    if (result)
+    if (result != area + CODE)
         return attach_fail(a, "process %d may not have new code: %s", a->pid, strerror((int)-(int64_t)result));
-    return 0;
+    return attach_write(a, area + CODE, code, sizeof code) ? attach_fail(a, "process %d: its memory cannot be written", a->pid) : 0;
 }
 
 int attach_begin(struct attach *a, unsigned milliseconds)

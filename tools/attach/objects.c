@@ -213,17 +213,41 @@ void attach_path(const struct attach *a, const struct attach_object *object, cha
         snprintf(to, size, "/proc/%d/root%s", a->pid, object->name);
 }
 
+/* 2: this is its name; 1: up to a version; or 0. */
+static int is_named(const struct attach_object *object, const char *name)
+{
+    const char *slash = strchr(name, '/') ? NULL : strrchr(object->name, '/');
+    const char *own = slash ? slash + 1 : object->name;
+    size_t length = strlen(name);
+
+    return strncmp(own, name, length) != 0 ? 0 : !own[length] ? 2 : own[length] == '.';
+}
+
+size_t attach_all_named(const struct attach *a, const char *name, const struct attach_object **first)
+{
+    size_t n = 0;
+    int best = 1;
+
+    *first = NULL;
+    for (size_t i = 0; i < a->n_objects; i++) {
+        int is = is_named(&a->objects[i], name);
+
+        if (is < best)
+            continue;
+        n = is > best ? 1 : n + 1;
+        if (n == 1)
+            *first = &a->objects[i];
+        best = is;
+    }
+    return n;
+}
+
 const struct attach_object *attach_named(const struct attach *a, const char *name)
 {
-    for (size_t i = 0; i < a->n_objects; i++) {
-        const char *slash = strrchr(a->objects[i].name, '/');
-        const char *base = slash ? slash + 1 : a->objects[i].name;
-        size_t length = strlen(name);
+    const struct attach_object *first;
 
-        if (!strncmp(base, name, length) && (!base[length] || base[length] == '.'))
-            return &a->objects[i];
-    }
-    return NULL;
+    attach_all_named(a, name, &first);
+    return first;
 }
 
 /* Whether the mapping begins like the file: ELF header, program headers, and the build-id behind

@@ -91,14 +91,17 @@ static const struct elf_symbol *find_symbol(struct attach *a, const struct elf_f
 
 static int look_up(struct attach *a, struct work *w, const char *build_id)
 {
-    const struct attach_object *object = attach_named(a, w->what->library);
+    const struct attach_object *object;
+    size_t n = attach_all_named(a, w->what->library, &object);
     const struct elf_symbol *symbol;
     struct elf_file file;
     const char *why;
     int err = -1;
 
-    if (!object)
+    if (!n)
         return attach_fail(a, "process %d: there is no %s in it", a->pid, w->what->library);
+    if (n > 1)
+        return attach_fail(a, "process %d: several are named %s: say which, as %s", a->pid, w->what->library, object->name);
     if (attach_elf(a, object, &file))
         attach_fail(a, "process %d: %s: %s", a->pid, object->name, file.error);
     else if (build_id && elf_notes(&file, "GNU", NT_GNU_BUILD_ID, compare_id, (const void *[]){&file, build_id}) != 1)

@@ -246,6 +246,12 @@ def states():
     code, out, err = call(p.pid, 20)
     equal((code, out.split()[:1]), (0, [str(p.pid)]), f"all signals blocked: {out}{err}")
     finish_program(p, "all signals blocked")
+    # Nothing that could be written becomes code (PR_SET_MDWE, which a program inherits).
+    deny = lambda: ctypes.CDLL(None).prctl(65, 1, 0, 0, 0)
+    p = start(WAITS, "poll", preexec_fn=deny)
+    code, out, err = call(p.pid, 20)
+    equal((code, out.split()[:1]), (0, [str(p.pid)]), f"it may write no code: {out}{err}")
+    finish_program(p, "it may write no code")
     p = subprocess.Popen([HARD, "forked"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     child = int(p.stdout.readline())
     equal(p.stdout.readline(), "ready\n", "a child that another thread forked")

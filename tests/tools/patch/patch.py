@@ -275,6 +275,45 @@ def ended(world):
     program.end()
 
 
+SEVERAL = """
+#include <dlfcn.h>
+#include <stdio.h>
+int main(int argc, char **argv)
+{
+    int (*values[2])(int);
+    for (int i = 0; i < 2; i++)
+        values[i] = (int (*)(int))dlsym(dlopen(argv[argc - 2 + i], RTLD_NOW), "value");
+    puts("ready");
+    do {
+        fflush(stdout);
+        if (getchar() == EOF)
+            return puts("whole") < 0;
+    } while (printf("%d %d\\n", values[0](1), values[1](1)) > 0);
+}
+"""
+
+
+def several(world):
+    """Two libraries have one name: the path says which; and whole names go before names without a version."""
+    folder, names = world.folder, ("one/many.so", "other/many.so", "some.so.2", "some.so")
+    (folder / "several.c").write_text(SEVERAL)
+    program = compile_file(folder / "several", "-O2", folder / "several.c", "-ldl")
+    for name in names:
+        (folder / name).parent.mkdir(exist_ok=True)
+        compile_file(folder / name, "-O2", "-fPIC", "-shared", HERE / "some.c")
+    for first, second, wanted in ((*names[:2], str(folder / names[1])), (*names[2:], names[3])):
+        one = Program(program, folder / first, folder / second)
+        if wanted != names[3]:
+            code, out, err = one.patch("--replace", f"many.so:value={world.other}:value")
+            check(code == 1 and f"say which, as {folder / first}" in err, f"two of one name: {code} {out} {err}")
+        equal(one.ask(), "4 4", "as it was started")
+        equal(one.patch("--replace", f"{wanted}:value={world.other}:value")[::2], (0, ""), wanted)
+        equal(one.ask(), "4 1001", f"{wanted}: the second one")
+        equal(one.patch("--undo", f"{wanted}:value")[::2], (0, ""), f"{wanted}: undo")
+        equal(one.ask(), "4 4", f"{wanted}: undone")
+        one.end()
+
+
 def stray(world):
     """A thread that did not stop when it was tried is traced still when all are stopped."""
     program = Program(world.program)
