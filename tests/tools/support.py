@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: MIT
 """What the tests of the tools share: run a command, compare, build a file."""
 import atexit
+import fcntl
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
+import time
 
 ENV = dict(os.environ, LC_ALL="C", LANG="C")
 for name in [n for n in ENV if n.startswith("MVLD")]:
@@ -56,6 +58,17 @@ def compile_file(to, *arguments):
     """Builds a fixture; a compiler that cannot is an error of the test."""
     subprocess.run(["gcc", "-o", str(to), *map(str, arguments)], check=True, timeout=60)
     return to
+
+
+def meanwhile(first, change, *command):
+    """The same of a command that finds process `first` busy with another tool, while change() is made."""
+    with open(f"/proc/{first}/mem", "rb") as memory:
+        fcntl.flock(memory, fcntl.LOCK_EX)
+        p = subprocess.Popen([str(c) for c in command], env=ENV, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        time.sleep(0.5)
+        change()
+    out, err = p.communicate(timeout=60)
+    return p.returncode, out, err
 
 
 def scratch():

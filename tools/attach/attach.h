@@ -65,7 +65,8 @@ void attach_close(struct attach *); /* ends a started request */
 int attach_fail(struct attach *, const char *format, ...) __attribute__((format(printf, 2, 3))); /* -1 */
 /* The same, for a thread that ptrace(2) refused with this error. */
 int attach_refused(struct attach *, pid_t thread, int error);
-int attach_has_ended(const struct attach *);
+int attach_has_ended(const struct attach *); /* or its first thread */
+int attach_is_gone(const struct attach *); /* all threads */
 /* Reads a file of /proc/PID, NUL-terminated, to be freed; NULL: it cannot be read.  `size` may be
  * NULL. */
 char *attach_file(const struct attach *, const char *name, size_t *size);

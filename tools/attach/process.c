@@ -79,6 +79,12 @@ static uint64_t when_began(const struct attach *a)
     return stat_number(a, STARTTIME);
 }
 
+/* A process whose first thread alone has ended goes on. */
+int attach_is_gone(const struct attach *a)
+{
+    return attach_has_ended(a) && stat_number(a, N_THREADS) <= 1;
+}
+
 /* If a process has ended meanwhile, or its memory is gone with its old program, whatever failed did so for that. */
 int attach_fail(struct attach *a, const char *format, ...)
 {
@@ -89,8 +95,8 @@ int attach_fail(struct attach *a, const char *format, ...)
     vsnprintf(a->why, sizeof a->why, format, args);
     va_end(args);
     if (a->folder >= 0 && attach_has_ended(a))
-        snprintf(a->why, sizeof a->why, stat_number(a, N_THREADS) > 1
-                 ? "process %d: its first thread has ended; it cannot be reached" : "process %d has ended", a->pid);
+        snprintf(a->why, sizeof a->why, attach_is_gone(a) ? "process %d has ended"
+                 : "process %d: its first thread has ended; it cannot be reached", a->pid);
     else if (a->memory >= 0 && pread(a->memory, &byte, 1, 0) == 0) /* an error (EIO), as long as there is memory */
         snprintf(a->why, sizeof a->why, "process %d executes another program", a->pid);
     return -1;

@@ -39,7 +39,7 @@ static const char usage[] =
 struct request {
     struct replacement *what;
     size_t n;
-    int undoes, json;
+    int undoes, json, all;
     const char *build_id;
 };
 
@@ -212,7 +212,9 @@ static int visit(pid_t pid, const void *request, struct json *j)
                           : replace_functions(a, q->what, q->n, q->build_id);
     if (a->stopped && attach_end(a) && !err) /* it is done; the process has ended since */
         err = -1;
-    if (err)
+    if (err && q->all && attach_is_gone(a)) /* since the processes were listed */
+        err = 0;
+    else if (err)
         complain("patch", "%s", a->why);
     else if (q->n)
         printf("process %d: %zu function%s %s (one thread was stopped for %lu us)\n", pid, q->n, q->n == 1 ? "" : "s",
@@ -228,7 +230,7 @@ int tool_patch(int argc, char **argv)
         {"json", no_argument, NULL, 'j'}, {"help", no_argument, NULL, 'h'}, {0}};
     struct processes processes = {0};
     struct request q = {0};
-    int c, err, all = 0, status;
+    int c, err, status;
 
     while ((c = getopt_long(argc, argv, "p:h", options, NULL)) != -1) {
         switch (c) {
@@ -244,7 +246,7 @@ int tool_patch(int argc, char **argv)
             if ((err = add_replacement(&q, optarg, q.undoes)))
                 return err;
             break;
-        case 'a': all = 1; break;
+        case 'a': q.all = 1; break;
         case 'b': q.build_id = optarg; break;
         case 'j': q.json = 1; break;
         case 'h': fputs(usage, stdout); return TOOL_OK;
@@ -257,9 +259,9 @@ int tool_patch(int argc, char **argv)
         return wrong_usage("--json is for the list", "");
     if (q.build_id && (!q.n || q.undoes))
         return wrong_usage("--build-id is for --replace", "");
-    if (!all && !processes.n)
+    if (!q.all && !processes.n)
         return wrong_usage("say which process: -p PID or --all", "");
-    if (all && !processes_all(&processes, q.n && !q.undoes ? has_all : has_records, &q) && q.n) {
+    if (q.all && !processes_all(&processes, q.n && !q.undoes ? has_all : has_records, &q) && q.n) {
         complain("patch", "no process has %s", q.undoes ? "such a replaced function" : "that library");
         return TOOL_FAILED;
     }

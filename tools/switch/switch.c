@@ -40,13 +40,15 @@ static const char usage[] =
 
 struct request {
     const char *action; /* "commit", "revert", "keep" */
-    int is_change, json;
+    int is_change, json, all;
     char **names; /* NAME or NAME=VALUE */
     size_t n_names;
 };
 
-static int explain(const struct reach *r)
+static int explain(const struct request *q, const struct reach *r)
 {
+    if (q->all && attach_is_gone(r->attach)) /* since the processes were listed */
+        return TOOL_OK;
     complain("switch", "%s", r->attach->why);
     return TOOL_FAILED;
 }
@@ -271,7 +273,7 @@ static int visit(pid_t pid, const void *request, struct json *j)
     if (!reach_open(&r, pid) && !reach_begin(&r))
         said = q->is_change ? change(&r, q) : reach_ask(&r, "list");
     if (!said || attach_end(r.attach)) {
-        explain(&r);
+        status = explain(q, &r);
     } else if (q->is_change) {
         told(q, j, r.attach, said);
         status = TOOL_OK;
@@ -342,6 +344,7 @@ int tool_switch(int argc, char **argv)
         case 'a':
             if (add_all(optarg, &processes))
                 return TOOL_FAILED;
+            q.all = 1;
             break;
         case 'c': q.action = "commit"; break;
         case 'r': q.action = "revert"; break;

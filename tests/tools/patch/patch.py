@@ -16,7 +16,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
-from support import ENV, check, compile_file, equal, finish, run, scratch, skip  # noqa: E402
+from support import ENV, check, compile_file, equal, finish, meanwhile, run, scratch, skip  # noqa: E402
 
 MVLD, LD_MVLD = map(os.path.abspath, sys.argv[1:3])
 PASSES, KILLED = sys.argv[3], os.path.abspath(sys.argv[4])
@@ -215,7 +215,9 @@ def every(world):
     equal({p["pid"] for p in json.loads(out)} >= {p.p.pid for p in programs}, True, f"the list of all: {code}")
     equal(run(MVLD, "patch", "--all", *UNDO)[0], 0, "--all --undo")
     equal([p.ask() for p in programs], [OLD] * 3, "all are as they were")
-    for p in programs:
+    code, out, err = meanwhile(programs[0].p.pid, programs[2].end, MVLD, "patch", "--all", *world.replace())
+    equal((code, err, programs[1].ask()), (0, "", NEW), f"one has ended meanwhile: {out}")
+    for p in programs[:2]:
         p.end()
     linked = world.folder / "linked"
     linked.mkdir()

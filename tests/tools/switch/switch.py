@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from support import ENV, check, compile_file, equal, finish, run, scratch  # noqa: E402
+from support import ENV, check, compile_file, equal, finish, meanwhile, run, scratch  # noqa: E402
 
 MVLD, LD_MVLD, GCC, PLUGIN, LIBRARY = map(os.path.abspath, sys.argv[1:6])
 
@@ -261,7 +261,9 @@ def every(folder):
         equal((tool.returncode, err), (0, ""), "tools at once wait for each other")
     equal(run(MVLD, "switch", "--all", program, "fast=0", "level=4")[0], 0, "--all behind them")
     equal([p.ask() for p in programs], ["5 -1"] * 3, "all are what was asked for last")
-    for p in programs:
+    code, out, err = meanwhile(programs[0].p.pid, programs[2].end, MVLD, "switch", "--all", program, "fast=1")
+    equal((code, err, programs[1].ask()), (0, "", "1001 -1"), f"one has ended meanwhile: {out}")
+    for p in programs[:2]:
         p.end()
     equal(run(MVLD, "switch", "--all", program, "fast=0")[0], 1, "no process of it is left")
 
