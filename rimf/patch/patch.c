@@ -205,18 +205,19 @@ static int commit_words(struct mvld_batch *b, const char **method, size_t *appli
 
 static int commit(struct mvld_batch *b, const char **method, size_t *applied)
 {
-    int r;
+    int r = 0;
 
     b->patcher->alone = patch_alone(b->patcher->host.sys);
     b->n_added = b->n;
-    r = open_maps(b->patcher);
-    if (r == 0 && b->n_words) {
-        if (commit_words(b, method, applied) == 0)
+    if (b->n_words && (b->patcher->alone || b->unentered)) {
+        r = open_maps(b->patcher);
+        if (r == 0 && commit_words(b, method, applied) == 0)
             return 0;
-        r = patch_words_expand(b);
-        if (r == 0)
-            r = open_maps(b->patcher);
     }
+    if (r == 0 && b->n_words)
+        r = patch_words_expand(b);
+    if (r == 0)
+        r = open_maps(b->patcher);
     return r ? fail_all(b, r) : commit_each(b, method);
 }
 

@@ -167,8 +167,8 @@ int patch_place(struct mvld_batch *, uintptr_t start, uintptr_t end, struct mvld
 struct patch_run *patch_run_add(struct mvld_batch *);
 /* Expands the words to patches: 0, or why one is wrong. */
 int patch_words_expand(struct mvld_batch *);
-/* 0: all words can be written at once, their runs are made, and *n is the number of those that change
- * something.  Negative: try patch_words_expand.  (patch/words.c) */
+/* While nobody else runs the code.  0: all words can be written at once, their runs are made, and *n is the
+ * number of those that change something.  Negative: try patch_words_expand.  (patch/words.c) */
 int patch_words_verify(struct mvld_batch *, size_t *n);
 /* Writes patches and words whose runs were made: as `apply` of struct patch_method. */
 int patch_mprotect_runs(struct mvld_batch *);

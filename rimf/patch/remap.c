@@ -232,11 +232,7 @@ static int prepare_by(struct mvld_batch *b, size_t n, int back, int by_mem)
 /* Makes copies of the runs [0, n), R-X, ready to be moved. */
 static int prepare(struct mvld_batch *b, size_t n, int back)
 {
-    int r = patch_mprotect_allowed(b->patcher);
-
-    if (r == 0)
-        r = prepare_by(b, n, back, 0);
-    return r ? prepare_by(b, n, back, 1) : 0;
+    return prepare_by(b, n, back, 0) ? prepare_by(b, n, back, 1) : 0;
 }
 
 static int move(const struct mvld_batch *b, const struct patch_run *run)

@@ -179,7 +179,7 @@ int patch_words_verify(struct mvld_batch *b, size_t *n)
     struct rimf_patcher *p = b->patcher;
     struct sweep s = {.n = 0};
 
-    if (!(p->alone || b->unentered) || b->n || (p->forced && p->forced != &patch_method_mprotect))
+    if (b->n || (p->forced && p->forced != &patch_method_mprotect))
         return -EBUSY;
     b->n_regions = b->n_runs = 0;
     __asm__ volatile("" : : : "memory"); /* methods write behind the compiler's back */

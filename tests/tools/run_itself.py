@@ -469,9 +469,11 @@ def children(folder):
         check((done.returncode, done.stdout) == (same.returncode, same.stdout) == (0, done.stdout), f"{done}\n{same}")
         check((plain / "program").read_bytes() == (ours / "program").read_bytes(), "another program was built")
         text = "".join(path.read_text(errors="replace") for path in logs.iterdir())
-        want = ["make", os.path.basename(os.path.realpath("/bin/sh")), "gcc", "cc1", "as", "collect2", "ld", "program", "readlink"]
-        found = {name: re.search(rf"count: \S*/[^/\n]*\b{name}([-.][\w.]+)?: \d+ symbols$", text, re.M) for name in want}
-        check(all(found.values()), f"not under mvld: {[name for name in want if not found[name]]}\n{text[:5000]}")
+        # Each file is preprocessed by itself.
+        want = {"make": 1, os.path.basename(os.path.realpath("/bin/sh")): 1, "gcc": 3, "cc1": 4, "as": 2, "collect2": 1, "ld": 1,
+                "program": 1, "readlink": 1}
+        found = {name: len(re.findall(rf"count: \S*/[^/\n]*\b{name}([-.][\w.]+)?: \d+ symbols$", text, re.M)) for name in want}
+        check(all(found[name] >= want[name] for name in want), f"under mvld: {found} of {want}\n{text[:5000]}")
         # Our loader has another name there.
         process = subprocess.Popen([str(word) for word in (*command[:-7], "--pass", "count", "--", "sh", "-c", "echo; read x")],
                                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=support.clean_environment())

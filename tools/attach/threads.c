@@ -78,8 +78,8 @@ static int wait_one(struct attach *a, struct attach_thread *t, uint64_t until)
 
     if (status == -1) {
         if (attach_thread_state(a, t->thread) != 'X' && attach_thread_state(a, t->thread) != 'Z')
-            return attach_fail(a, "process %d: thread %d does not stop: it waits for a child of vfork(2), or for a disk",
-                               a->pid, t->thread);
+            return attach_fail(a, "process %d: thread %d does not stop: it waits for a child of vfork(2), for a disk, or for "
+                               "a processor", a->pid, t->thread);
         t->thread = 0;
         return 0;
     }

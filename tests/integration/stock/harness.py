@@ -343,15 +343,16 @@ class Harness:
         other = [name for name, file in self.witness.files_of.items() if self.by_run and not is_file_of(name, file)]
         if other:
             return f"/proc/self/exe is another one: {other}"
+        elsewhere = [*case.elsewhere, *(case.filtered if self.by_run else ())]  # these run the loader's file
         for name in self.passes:
             having = {program for file, program in opened if file in (name + ".so", IMAGE)}
             missing = [program for program in wanted
-                       if program not in having and program not in case.elsewhere]
+                       if program not in having and program not in elsewhere]
             if missing:
                 return f"without the pass {name}: {' '.join(missing)}"
         having = {program for file, program in opened if file == IMAGE}
         missing = [program for program in wanted
-                   if program not in having and program not in case.elsewhere]
+                   if program not in having and program not in elsewhere]
         if self.images and number > 1 and missing and not case.other_user:
             return f"no snapshot was opened: {' '.join(missing)}"
         return ""
