@@ -147,6 +147,10 @@ void attach_pause(unsigned tries); /* between looks: the process needs the proce
 int attach_wait(pid_t thread, uint64_t until, uint64_t *ran);
 int attach_signal(int status);
 int attach_release(pid_t thread, int signal); /* lets it go.  0; or -1: it has ended, or does not stop */
+/* The same for one that was to stop and has not yet, in the middle of execve(2) for instance.  For so long at most, if it
+ * only waits for a processor: were the tool to end first, its epoll_wait(2) would say EINTR. */
+int attach_release_late(const struct attach *, pid_t thread, unsigned milliseconds);
+#define ATTACH_LATE_MS 10000
 /* A system call that was interrupted is to be made again, unless a handler runs: 1 when the registers were changed. */
 int attach_mend_call(struct user_regs_struct *);
 char *attach_thread_file(const struct attach *, pid_t thread, const char *what); /* "": it has ended; to be freed */

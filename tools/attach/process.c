@@ -276,6 +276,8 @@ void attach_close(struct attach *a)
 {
     attach_let_go(a);
     attach_end(a);
+    if (a->stray)
+        attach_release_late(a, a->stray, ATTACH_LATE_MS);
     attach_end_priority(a);
     for (size_t i = 0; i < a->n_objects; i++)
         free(a->objects[i].name);

@@ -28,6 +28,7 @@
 #define PATIENCE 8   /* rounds in which only threads that wait are tried */
 #define FOLLOW_MS 20 /* time for which a running thread is followed from call to call */
 #define CLONE_MS 10  /* for a clone(2) that is under way */
+#define LOOK_MS 100 /* between looks at what it waits for */
 #define CHILD_MS 1000 /* for which a child's end is waited for */
 
 uint64_t attach_clock(void)
@@ -103,13 +104,16 @@ int attach_mend_call(struct user_regs_struct *r)
 }
 
 /* For a thread that goes on from a stop.  At the end of a system call it must be one that only a signal interrupts: where
- * none is pending, the kernel makes no call again. */
-static void mend(pid_t thread)
+ * none is pending, the kernel makes no call again.  0; or -1: it has not stopped. */
+static int mend(pid_t thread)
 {
     struct user_regs_struct r;
 
-    if (!ptrace(PTRACE_GETREGS, thread, NULL, &r) && attach_mend_call(&r))
+    if (ptrace(PTRACE_GETREGS, thread, NULL, &r))
+        return -1;
+    if (attach_mend_call(&r))
         ptrace(PTRACE_SETREGS, thread, NULL, &r);
+    return 0;
 }
 
 /* Whether it stopped since it has made a child, which stands still, too. */
@@ -238,16 +242,19 @@ int attach_release(pid_t thread, int signal)
     return 0;
 }
 
-/* One that could not be let go, as it did not stop: in the middle of execve(2), for instance. */
-static void release_stray(struct attach *a)
+int attach_release_late(const struct attach *a, pid_t thread, unsigned milliseconds)
 {
-    int status = a->stray ? attach_wait(a->stray, 0, NULL) : -1;
+    uint64_t until = attach_clock() + milliseconds * UINT64_C(1000000);
+    uint64_t look = (milliseconds < LOOK_MS ? milliseconds : LOOK_MS) * UINT64_C(1000000);
+    int status;
 
+    do
+        status = attach_wait(thread, attach_clock() + look, NULL);
+    while (status == -1 && attach_clock() < until && strchr("Rt", attach_thread_state(a, thread)));
     if (status == -1)
-        return;
-    mend(a->stray);
-    if (!attach_release(a->stray, attach_signal(status)))
-        a->stray = 0;
+        return -1;
+    mend(thread);
+    return attach_release(thread, attach_signal(status));
 }
 
 /* Traces it, while it runs.  A child that it makes from now on stands still until it is let go. */
@@ -267,8 +274,7 @@ static int seize(struct attach *a, pid_t thread)
 
 int attach_leave(struct attach *a, int signal)
 {
-    mend(a->thread);
-    a->stray = attach_release(a->thread, signal) ? a->thread : 0;
+    a->stray = (mend(a->thread) ? attach_release_late(a, a->thread, LOOK_MS) : attach_release(a->thread, signal)) ? a->thread : 0;
     if (a->child && attach_release((pid_t)a->child, 0))
         a->stray = (pid_t)a->child;
     attach_restore_priority(a);
@@ -365,7 +371,8 @@ int attach_rest(struct attach *a, enum attach_place place, unsigned milliseconds
     }
     a->why[0] = 0;
     for (unsigned round = 1; attach_clock() < until && !attach_has_ended(a); round++) {
-        release_stray(a);
+        if (a->stray && !attach_release_late(a, a->stray, 0))
+            a->stray = 0;
         if (is_to_end(a))
             return attach_fail(a, "process %d: nothing was asked for before the command was ended", a->pid);
         /* One that was let go needs a moment until it waits again, and is not to be stopped before. */

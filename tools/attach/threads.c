@@ -112,12 +112,12 @@ int attach_stop_others(struct attach *a, unsigned milliseconds)
 
 void attach_let_go(struct attach *a)
 {
-    for (size_t i = 0; i < a->n_others; i++) {
-        struct attach_thread *t = &a->others[i];
-
-        if (t->thread)
-            attach_release(t->thread, t->signal);
-    }
+    for (size_t i = 0; i < a->n_others; i++)
+        if (a->others[i].thread && a->others[i].is_stopped)
+            attach_release(a->others[i].thread, a->others[i].signal);
+    for (size_t i = 0; i < a->n_others; i++)
+        if (a->others[i].thread && !a->others[i].is_stopped)
+            attach_release_late(a, a->others[i].thread, ATTACH_LATE_MS);
     free(a->others);
     a->others = NULL;
     a->n_others = 0;

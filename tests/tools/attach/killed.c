@@ -5,6 +5,7 @@
  * cannot learn in which function of the kernel a thread waits.  With LATE it looks at a thread a second before it traces it.
  * With SLOW it stops a thread two seconds after that has returned from a call.  With STRAY the first thread that is to be
  * stopped does not, as if it waited for a disk.
+ * With STARVED threads that are stopped together stop after two seconds, as if they waited for a processor.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -15,7 +16,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/types.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
+
+static time_t starved; /* until then nobody is seen to stop */
 
 static void count(void)
 {
@@ -55,11 +60,22 @@ long ptrace(int request, ...)
     if (request == PTRACE_INTERRUPT && last == PTRACE_CONT && getenv("SLOW"))
         sleep(2);
     last = request;
+    if (request == PTRACE_SEIZE && !data && getenv("STARVED"))
+        starved = starved ? starved : time(NULL) + 3;
     if (request == PTRACE_INTERRUPT && getenv("STRAY")) {
         unsetenv("STRAY");
         return 0;
     }
     return real(request, pid, address, data);
+}
+
+pid_t waitpid(pid_t pid, int *status, int options)
+{
+    static pid_t (*real)(pid_t, int *, int);
+
+    if (!real)
+        real = (pid_t(*)(pid_t, int *, int))dlsym(RTLD_NEXT, "waitpid");
+    return time(NULL) < starved ? 0 : real(pid, status, options);
 }
 
 ssize_t pwrite(int fd, const void *from, size_t size, off_t at)

@@ -325,6 +325,18 @@ def stray(world):
     program.end()
 
 
+def starved(world):
+    """Threads that stop too late have been asked to: they are let go when they do, and their calls do not fail."""
+    program = Program(world.program, 0, "epoll")
+    for _ in range(3):
+        code, out, err = run(MVLD, "patch", "-p", program.p.pid, *world.replace(), env={"LD_PRELOAD": KILLED, "STARVED": "1"})
+        check(code == 1 and "does not stop" in err, f"{code} {out} {err}")
+        equal(program.ask(), OLD, "as it was")
+    equal(program.patch(*world.replace())[::2], (0, ""), "replace")
+    equal(program.ask(), NEW, "replaced")
+    program.end()
+
+
 def ring(world):
     """Workers of io_uring's are threads of the process that run none of its code: one that is stopped loses its request."""
     os.mkfifo(world.folder / "fifo")
