@@ -107,15 +107,6 @@ struct rimf_watch {
     int incomplete; /* out of memory: nothing can be stored */
 };
 
-/* The choice of an IFUNC's resolver, found in slots (image/slots_lazy.c). */
-struct rimf_choice {
-    uintptr_t ifunc; /* the resolver; 0: free */
-    uintptr_t shown; /* the slot that has it; 0: none does */
-    uintptr_t target;
-    uint64_t update; /* of the image, at that time */
-};
-#define RIMF_CHOICES 64u
-
 /* A reference whose target a pass changes (image/retarget.c). */
 struct rimf_retarget {
     const struct mvld_context *ctx;
@@ -230,7 +221,6 @@ struct mvld_image {
         uintptr_t at;
         size_t size;
     } kept[8];
-    struct rimf_choice choices[RIMF_CHOICES];
 };
 
 /* Returns 1 if this emission makes only calls in moved code direct. */

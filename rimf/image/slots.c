@@ -9,7 +9,7 @@
  * Bound: the memory has the target, by whatever rule.  All slots of an object with DT_BIND_NOW are bound,
  * unless calls are audited (rimf_auditor), which is checked before.
  *
- * Lazy: the host loader will look the symbol up at the first call.  image/slots_lazy.c predicts the result.
+ * Lazy: the host loader will look the symbol up at the first call.  The result is predicted, see below.
  *
  * A pass that queries all slots of an object spends most of its time reading memory.  So the index has four
  * bytes for each slot, the relocation's number; the symbol and its name, each in another cache line, are
@@ -25,11 +25,19 @@
 
 #define TWICE (1u << 31) /* two relocations fill it */
 
+/* Of a lazy slot, once queried. */
+struct resolved {
+    uintptr_t target;
+    uintptr_t shown; /* by another slot, or 0 */
+    const char *why;
+    int known;
+};
+
 struct rimf_slots {
     size_t n, mask;
     uint32_t *hash; /* open addressing: index + 1, 0: free */
     struct resolved *resolved; /* of each; memory that is not touched while no slot is lazy */
-    uintptr_t relro; /* moved_relro */
+    uintptr_t relro; /* elf_relro */
     size_t relro_size;
     uint32_t entries[];        /* numbers of relocations, those of the PLT first; or-ed with TWICE */
 };
@@ -80,6 +88,15 @@ static void insert(const struct elf_view *view, struct rimf_slots *slots, uint32
     slots->hash[at & slots->mask] = (uint32_t)slots->n;
 }
 
+static int slot_is(const Elf64_Rela *relocation, int of_plt)
+{
+    uint32_t type = ELF64_R_TYPE(relocation->r_info);
+
+    return relocation->r_offset % 8 == 0 &&
+           (of_plt ? type == R_X86_64_JUMP_SLOT || type == R_X86_64_IRELATIVE
+                   : type == R_X86_64_GLOB_DAT);
+}
+
 /* Two readings of the tables agree: the host loader made them read-only; otherwise the program would have
  * to write them at this very moment. */
 static size_t gather(const struct elf_view *view, struct rimf_slots *slots, size_t room)
@@ -127,6 +144,109 @@ static struct rimf_slots *slots_of(struct mvld_image *image, struct rimf_object 
     return slots;
 }
 
+/* ---- lazy slots ----------------------------------------------------------------------
+ *
+ * The host loader will look its symbol up.  The result is certain only if all of these hold, and then it is
+ * what rimf_symbol_bind finds:
+ *
+ *     the object was there at start     its scope begins with the global one, which only
+ *                                       grows at the end
+ *     the definition was, too           so nothing that comes later precedes it
+ *     it is not STB_GNU_UNIQUE          one that was bound elsewhere before would win
+ *     no object is a filter             filters answer for others
+ *
+ * A symbol with another visibility than default is its object's own.  For an IFUNC, the resolver decides,
+ * which we must not call.  Its earlier result is in a slot of its own object, whose IRELATIVE names the
+ * resolver, if that object calls the function, too.
+ */
+
+static const char *const came_later = "bound at the first call: its object came by dlopen";
+static const char *const no_definition = "bound at the first call: nothing defines its symbol";
+static const char *const later_definition =
+    "bound at the first call: objects that came by dlopen define its symbol";
+static const char *const unique = "bound at the first call: its symbol is unique in the process";
+static const char *const unknown_choice =
+    "bound at the first call: an IFUNC, whose choice no slot of its object shows";
+static const char *const filtered = "bound at the first call: an object is a filter";
+
+/* The name of symbol `index`, or NULL. */
+static const char *symbol_at(const struct rimf_object *object, uint32_t index, Elf64_Sym *symbol)
+{
+    if (!index || elf_symbol_at(&object->view, index, symbol))
+        return NULL;
+    return elf_string(&object->view, symbol->st_name);
+}
+
+/* Sets the target, if an IRELATIVE of the resolver's object names the resolver: its slot has the choice, an address in
+ * that object. */
+static int ifunc_choice(const struct mvld_image *image, const struct mvld_symbol *ifunc, struct resolved *entry)
+{
+    const struct rimf_object *object = rimf_object_of(ifunc->object);
+    const Elf64_Rela *table = object->view.plt_relocations;
+    const struct mvld_object *holder;
+
+    for (size_t i = 0; i < object->view.n_plt_relocations; i++) {
+        if (ELF64_R_TYPE(table[i].r_info) != R_X86_64_IRELATIVE ||
+            object->view.bias + (uint64_t)table[i].r_addend != ifunc->address)
+            continue;
+        entry->shown = object->view.bias + table[i].r_offset;
+        if (rimf_slot_value(image, object, entry->shown, 1, &entry->target, &holder) == RIMF_SLOT_BOUND &&
+            holder == ifunc->object)
+            return 1;
+    }
+    return 0;
+}
+
+/* The definition that the reference is bound to: 0, or why it is not certain. */
+static const char *definition_of(const struct mvld_image *image, const struct rimf_object *object,
+                                 const Elf64_Sym *symbol, uint32_t index, struct mvld_symbol *out)
+{
+    int result;
+
+    if (ELF64_ST_VISIBILITY(symbol->st_other) != STV_DEFAULT) {
+        *out = (struct mvld_symbol){
+            .name = elf_string(&object->view, symbol->st_name),
+            .address = elf_symbol_address(&object->view, symbol),
+            .type = ELF64_ST_TYPE(symbol->st_info),
+            .object = &object->public,
+        };
+        return symbol->st_shndx == SHN_UNDEF ? no_definition : NULL;
+    }
+    if (image->has_filter)
+        return filtered;
+    result = rimf_symbol_bind(image, object, index, out);
+    if (result)
+        return result == -EAGAIN ? later_definition : no_definition;
+    if (!rimf_object_of(out->object)->global)
+        return later_definition;
+    return out->binding == STB_GNU_UNIQUE ? unique : NULL;
+}
+
+static void predict(const struct mvld_image *image, const struct rimf_object *object, uint32_t index, struct resolved *entry)
+{
+    struct mvld_symbol definition;
+    Elf64_Sym symbol;
+
+    entry->known = 1;
+    entry->target = 0;
+    if (!object->global) {
+        entry->why = came_later;
+        return;
+    }
+    if (!symbol_at(object, index, &symbol)) {
+        entry->why = no_definition;
+        return;
+    }
+    entry->why = definition_of(image, object, &symbol, index, &definition);
+    if (entry->why)
+        return;
+    entry->target = definition.address;
+    if (definition.type == STT_GNU_IFUNC && !ifunc_choice(image, &definition, entry))
+        entry->why = unknown_choice;
+    else if (definition.type == STT_TLS || !entry->target)
+        entry->why = no_definition;
+}
+
 /* ---- answers ---------------------------------------------------------------------- */
 
 static void answer(struct mvld_image *image, const struct rimf_object *object, size_t at,
@@ -148,7 +268,7 @@ static void answer(struct mvld_image *image, const struct rimf_object *object, s
         break;
     case RIMF_SLOT_LAZY:
         if (!resolved->known)
-            slot_finish(image, object, (uint32_t)ELF64_R_SYM(relocation->r_info), resolved);
+            predict(image, object, (uint32_t)ELF64_R_SYM(relocation->r_info), resolved);
         out->flags |= MVLD_SLOT_LAZY;
         out->target = resolved->target;
         out->why = resolved->why;
@@ -175,7 +295,7 @@ static const char *name_at(const struct rimf_object *object, size_t at)
     const Elf64_Rela *relocation = relocation_of(&object->view, object->slots->entries[at]);
     Elf64_Sym symbol;
 
-    return slot_symbol(object, (uint32_t)ELF64_R_SYM(relocation->r_info), &symbol);
+    return symbol_at(object, (uint32_t)ELF64_R_SYM(relocation->r_info), &symbol);
 }
 
 int rimf_slot_at(struct mvld_image *image, const struct mvld_object *public, size_t index,
