@@ -26,8 +26,7 @@
  * backtrace() and other stack walkers get original addresses in the first place if the program's
  * unwinder is a known one (caller/find.c): its results are replaced.
  *
- * The original of f runs, whoever calls it: rimf_image_keep_original makes its moved code a jump to
- * it.
+ * The original of f runs, whoever calls it: its moved code is a jump to it (`kept` of rimf_feeder).
  *
  * The stubs (caller/stub.c) are in a library near all these functions: the one that brings the
  * region of moved code (moved_library), whose executable segment ends with int3 as
@@ -194,9 +193,10 @@ static int install(struct loader *l, size_t first, size_t end, const char **why)
 
 static void keep_originals(struct loader *l, size_t first, size_t end)
 {
+    struct rimf_kept *kept = rimf_image_feeder(l->image)->kept;
+
     for (size_t i = first; i < end; i++)
-        rimf_image_keep_original(l->image, (unsigned)i, l->caller->functions[i].at,
-                             l->caller->functions[i].size);
+        kept[i] = (struct rimf_kept){l->caller->functions[i].at, l->caller->functions[i].size};
 }
 
 static void leave_unwinder(struct loader *l, const char *why)
@@ -270,8 +270,10 @@ static uintptr_t find_stubs(const struct mvld_image *image)
 /* The process that made the snapshot verified them, for the same files. */
 static int take_kept(struct loader *l, struct caller_function *functions)
 {
+    const struct rimf_kept *kept = rimf_image_feeder(l->image)->kept;
+
     for (unsigned i = 0; i < CALLER_NEEDED; i++)
-        functions[i].at = rimf_image_kept_original(l->image, i, &functions[i].size);
+        functions[i] = (struct caller_function){kept[i].at, kept[i].size};
     return functions[CALLER_OBJECT].at && functions[CALLER_ADDR].at && functions[CALLER_SYM].at;
 }
 

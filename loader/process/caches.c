@@ -55,8 +55,9 @@ static int look(const struct loader *l, const char *path, uint32_t user)
 
 /* The path of the folder that contains WHAT is checked once, and then only WHAT: a start asks for
  * several. */
-int caches_steered(struct loader *l, const char *path)
+int caches_steered(void *loader, const char *path)
 {
+    struct loader *l = loader;
     size_t around = (size_t)(rimf_strrchr(path, '/') - path);
     uint32_t user = caches_user(l);
     char above[FOLDER_MAX];

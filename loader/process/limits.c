@@ -226,13 +226,13 @@ void filtered_enter(struct loader *l, int new)
         return;
     look(l);
     l->filtered->answered = l->filtered->on && is_answered(l);
-    rimf_image_set_untraced(l->image, l->filtered->untraced);
+    rimf_image_feeder(l->image)->untraced = l->filtered->untraced;
     __atomic_store_n(&l->filtered->event, own_thread(), __ATOMIC_RELAXED);
 }
 
 void filtered_leave(struct loader *l)
 {
-    rimf_image_set_untraced(l->image, 0);
+    rimf_image_feeder(l->image)->untraced = 0;
     l->filtered->starting = 0;
     __atomic_store_n(&l->filtered->event, 0, __ATOMIC_RELAXED);
 }

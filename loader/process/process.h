@@ -148,8 +148,8 @@ uint32_t caches_user(const struct loader *);
 int caches_own(const struct loader *);
 /* The user's folder for WHAT.  Returns its length, or 0 if there is none, or it does not fit. */
 size_t caches_name(const struct loader *, const char *what, char *to, size_t size);
-/* Returns 1 if somebody else can change that path. */
-int caches_steered(struct loader *, const char *path);
+/* Returns 1 if somebody else can change that path.  The cookie of rimf_feeder is the loader. */
+int caches_steered(void *loader, const char *path);
 /* As caches_name, but 0 if somebody else can change its path. */
 size_t caches_folder(struct loader *, const char *what, char *to, size_t size);
 /* FILE beside `snapshots`, the folder of this snapshot.  Returns its length, or 0 if it does not

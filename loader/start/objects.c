@@ -156,7 +156,7 @@ static void pass_on(struct loader *l, int unentered)
     if (!l->image || update(l, &change))
         return;
     filtered_enter(l, change.n_added != 0);
-    rimf_image_set_unentered(l->image, unentered);
+    rimf_image_feeder(l->image)->unentered = unentered;
     caller_changed(l, change.removed, change.n_removed);
     if (l->pipeline && change.n_removed)
         pipeline_removed(l->pipeline, l->image, RIMF_STAGE_RUN, change.removed, change.n_removed);
@@ -308,13 +308,14 @@ void objects_start(struct loader *l)
         return;
     if (l->pipeline) {
         const char *method = pipeline_setting(l->pipeline, "patch");
+        struct rimf_feeder *feeder = rimf_image_feeder(l->image);
 
-        rimf_image_set_untraced(l->image, l->filtered->untraced);
         if (method && rimf_image_set_patch_method(l->image, method))
             rimf_log(&l->log, MVLD_LOG_WARNING, "patch: method %s cannot be used here", method);
-        rimf_image_feeder(l->image)->pipeline = l->pipeline;
-        rimf_image_feeder(l->image)->planned = pipeline_has;
-        rimf_image_feeder(l->image)->room = place_room;
+        feeder->pipeline = l->pipeline;
+        feeder->planned = pipeline_has;
+        feeder->room = place_room;
+        feeder->untraced = l->filtered->untraced;
         analysis_start(l);
         writers_came(l, change.added, change.n_added);
         has_region = prepare_caller(l);

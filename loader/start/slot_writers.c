@@ -74,7 +74,7 @@ void writers_came(struct loader *l, const struct mvld_object *const *objects, si
     for (size_t i = 0; i < n && !rimf_api()->auditor(l->image); i++) {
         if (!writes_slots(l, objects[i]->name))
             continue;
-        rimf_image_set_auditor(l->image, why_of(l, objects[i]->name));
+        rimf_image_feeder(l->image)->auditor = why_of(l, objects[i]->name);
         restore(l, objects[i]->name);
     }
 }

@@ -201,24 +201,20 @@ void layout_choose(struct loader *l)
 
 #define FOLDER_SIZE 1024
 
-static int is_steered(void *cookie, const char *folder)
-{
-    return caches_steered(cookie, folder);
-}
-
 /* Called before the pipeline runs: gives the paths to the image, which keeps them for later objects.  A
  * start from a snapshot needs no analysis, so whether others can change the user's path is checked at the
  * first look-up. */
 void analysis_start(struct loader *l)
 {
-    struct analysis_place places[RIMF_ANALYSES_MAX] = {{.folder = ANALYSIS_SYSTEM_FOLDER}};
+    struct rimf_feeder *feeder = rimf_image_feeder(l->image);
     char folder[FOLDER_SIZE], *copy;
 
     if (!(pipeline_flags(l->pipeline) & MVLD_PASS_ANALYSIS))
         return;
     copy = caches_name(l, "analysis", folder, sizeof folder) ? rimf_heap_copy(&l->heap, folder) : NULL;
-    places[1] = (struct analysis_place){.folder = copy, .user = caches_user(l), .unasked = 1};
-    rimf_image_feeder(l->image)->is_steered = is_steered;
-    rimf_image_set_analyses(l->image, places, copy ? 2 : 1);
-    rimf_image_set_auditor(l->image, l->knobs->watcher);
+    feeder->analyses[0] = (struct analysis_place){.folder = ANALYSIS_SYSTEM_FOLDER};
+    feeder->analyses[1] = (struct analysis_place){.folder = copy, .user = caches_user(l), .unasked = 1};
+    feeder->n_analyses = copy ? 2 : 1;
+    feeder->is_steered = caches_steered;
+    feeder->auditor = l->knobs->watcher;
 }

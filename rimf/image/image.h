@@ -55,7 +55,10 @@ enum rimf_stage { RIMF_STAGE_NONE, RIMF_STAGE_MAP, RIMF_STAGE_RELOCATE, RIMF_STA
 void rimf_image_set_stage(struct mvld_image *, enum rimf_stage, const struct mvld_context *);
 /* The name of the pass that is called, or whose rule is called; or NULL.  Also for signal handlers. */
 const char *rimf_image_running(const struct mvld_image *);
-/* What the feeder does for the image.  Each may be NULL; set before passes are called. */
+/* What the feeder does for the image, and what it knows.  Each may be NULL or 0; functions are set before passes are
+ * called. */
+#define RIMF_ANALYSES_MAX 2
+#define RIMF_KEPT_ORIGINALS 8u
 struct rimf_feeder {
     void *cookie; /* of all functions but those with the pipeline */
     /* Tells whether somebody else can change the path of a folder that is `unasked` (base/trusted.h).  It is called at
@@ -72,6 +75,20 @@ struct rimf_feeder {
     void (*failed)(void *pipeline, const struct mvld_context *, int error);
     /* Tells whether a pass with this flag (MVLD_PASS_*) is in the pipeline and not idle.  NULL: none is. */
     int (*planned)(const void *pipeline, uint32_t flag);
+    struct analysis_place analyses[RIMF_ANALYSES_MAX]; /* folders of analyses; the strings outlive the image */
+    size_t n_analyses;
+    /* Why calls must keep going through PLT and GOT (auditor of mvld/pass.h); the sentence outlives the image. */
+    const char *auditor;
+    int untraced;  /* no debugger is attached, as checked a moment ago; 0: checked when it matters */
+    int unentered; /* of the latest objects no code has run, except what the host loader calls to relocate them; 0: not
+                    * certain */
+    /* Functions whose originals run, whoever calls them, because they are hooked: their moved code is a jump to it, and
+     * the original gets no jump.  Each has five bytes or more, and nothing branches into them.  Set before their object
+     * moves, or by the snapshot, with the numbers of the process that made it; 0: none. */
+    struct rimf_kept {
+        uintptr_t at;
+        size_t size;
+    } kept[RIMF_KEPT_ORIGINALS];
 };
 struct rimf_feeder *rimf_image_feeder(struct mvld_image *);
 
@@ -86,10 +103,6 @@ const struct mvld_api *rimf_api_core(void);
 /* MVLD_DEBUG=image: one line for each domain, object, segment. */
 void rimf_image_print(const struct mvld_image *);
 
-/* Sets the folders of analyses (rimf/analysis/analysis.h), at most RIMF_ANALYSES_MAX.  The strings must
- * outlive the image. */
-#define RIMF_ANALYSES_MAX 2
-void rimf_image_set_analyses(struct mvld_image *, const struct analysis_place *, size_t n);
 /* Overlays will be written.  Call this before passes read code: files that might change unseen (file_id.h)
  * are checked now. */
 void rimf_image_will_write(struct mvld_image *);
@@ -105,19 +118,12 @@ void rimf_image_close_analyses(struct mvld_image *);
  * it, and no usable one exists; 0: no query, or there can be none. */
 uint32_t rimf_analysis_key(const struct mvld_object *);
 
-/* Sets why calls must keep going through PLT and GOT: auditor of mvld/pass.h.  The sentence must outlive
- * the image. */
-void rimf_image_set_auditor(struct mvld_image *, const char *why);
-
 /* Called when a pass returned from the stage `relocate`: makes its symbol edits, all or none; with `failed`
  * none.  0, or -EACCES with a sentence. */
 int rimf_image_realise_symbols(struct mvld_image *, int failed);
 
 /* This pass has failed: drops all of its edits. */
 void rimf_image_forget_edits(struct mvld_image *, const struct mvld_context *);
-
-/* 1: no debugger is attached, as checked a moment ago; 0: check when it matters. */
-void rimf_image_set_untraced(struct mvld_image *, int untraced);
 
 /* 1: this thread is the only one, until this is called with 0. */
 void rimf_image_set_alone(struct mvld_image *, int alone);

@@ -169,10 +169,7 @@ struct mvld_image {
     const char **domains; /* names of those that passes added: numbers from 1 on */
     size_t n_domains, domains_room;
 
-    const char *auditor; /* or NULL */
     struct rimf_watch *watch; /* NULL: nothing will be stored */
-    struct analysis_place analyses[RIMF_ANALYSES_MAX];
-    size_t n_analyses;
     struct moved_code *moved; /* NULL: there is no region */
     struct new_section *new_sections; /* image/sections.c */
     size_t n_new_sections;
@@ -209,18 +206,12 @@ struct mvld_image {
     const struct rimf_described *described; /* rimf_image_describe */
     size_t n_described;
     const struct applying *applying; /* while caller_hooks runs for it */
-    int unentered; /* moved/moved.h */
     int entered;   /* constructors of the program may have run */
-    int untraced;  /* rimf_image_set_untraced */
     struct { /* store/manifest.h */
         uintptr_t base; /* of its distances */
         uint64_t checksum;
         uint32_t n; /* its objects; 0: there is none */
     } start;
-    struct { /* rimf_image_keep_original */
-        uintptr_t at;
-        size_t size;
-    } kept[8];
 };
 
 /* Returns 1 if this emission makes only calls in moved code direct. */
@@ -274,7 +265,7 @@ static inline struct mvld_image *rimf_context_image(const struct mvld_context *c
 static inline int rimf_object_unentered(const struct mvld_image *image,
                                         const struct rimf_object *object)
 {
-    return !image->entered || (image->unentered && object->born == image->updates);
+    return !image->entered || (image->feeder.unentered && object->born == image->updates);
 }
 
 #include "rimf/image/tables.h"

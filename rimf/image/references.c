@@ -32,26 +32,19 @@ struct opened_analysis {
     uint32_t key;    /* rimf_analysis_key */
 };
 
-void rimf_image_set_analyses(struct mvld_image *image, const struct analysis_place *places,
-                             size_t n)
-{
-    image->n_analyses = n < RIMF_ANALYSES_MAX ? n : RIMF_ANALYSES_MAX;
-    memcpy(image->analyses, places, image->n_analyses * sizeof *places);
-}
-
 /* Removes folders whose path somebody else can change. */
 static void ask_of_places(struct mvld_image *image)
 {
-    struct analysis_place *places = image->analyses;
+    struct analysis_place *places = image->feeder.analyses;
     size_t kept = 0;
 
-    for (size_t i = 0; i < image->n_analyses; i++) {
+    for (size_t i = 0; i < image->feeder.n_analyses; i++) {
         if (places[i].unasked && image->feeder.is_steered(image->feeder.cookie, places[i].folder))
             continue;
         places[kept] = places[i];
         places[kept++].unasked = 0;
     }
-    image->n_analyses = kept;
+    image->feeder.n_analyses = kept;
 }
 
 /* Each analysed executable segment is one of the object's, and the object has no other. */
@@ -138,7 +131,7 @@ static const char *open_analysis(struct mvld_image *image, struct rimf_object *o
     if (!object->public.build_id)
         return "it has no build-id";
     ask_of_places(image);
-    if (analysis_find(file, image->sys, image->analyses, image->n_analyses,
+    if (analysis_find(file, image->sys, image->feeder.analyses, image->feeder.n_analyses,
                      object->public.build_id, object->public.build_id_size,
                      ANALYSIS_WANT(ANALYSIS_CALLS), &why))
         return why;
@@ -245,27 +238,17 @@ const struct analysis *rimf_analysis_branches(struct mvld_image *image, struct r
 
 /* ---- watchers ------------------------------------------------------------------- */
 
-void rimf_image_set_untraced(struct mvld_image *image, int untraced)
-{
-    image->untraced = untraced;
-}
-
 int rimf_image_is_traced(const struct mvld_image *image)
 {
     struct status status;
 
-    return !image->untraced && (status_read(image->sys, &status) || status.traced);
-}
-
-void rimf_image_set_auditor(struct mvld_image *image, const char *why)
-{
-    image->auditor = why;
+    return !image->feeder.untraced && (status_read(image->sys, &status) || status.traced);
 }
 
 const char *rimf_auditor(const struct mvld_image *image)
 {
     const struct rimf_table *table = rimf_table_enter(image);
-    const char *why = image ? image->auditor : NULL;
+    const char *why = image ? image->feeder.auditor : NULL;
 
     for (size_t i = 0; i < table->n_objects && !why; i++) {
         if (!(table->objects[i]->public.flags & MVLD_OBJECT_MAIN))

@@ -357,7 +357,7 @@ static int finish_all(struct making *m)
 int rimf_moved_commit(struct mvld_image *image, struct rimf_moved_report *report)
 {
     struct making m = {.image = image, .moved = image->moved, .report = report, .first = image->moved->n,
-                       .changes = {.image = image, .unentered = image->unentered}};
+                       .changes = {.image = image, .unentered = image->feeder.unentered}};
     struct moved_writing *writing = NULL;
     int error;
 

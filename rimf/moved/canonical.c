@@ -56,26 +56,10 @@ uintptr_t moved_word(const struct mvld_image *image, uintptr_t word)
 
 /* ---- functions whose originals run --------------------------------------------------- */
 
-_Static_assert(sizeof((struct mvld_image *)0)->kept / sizeof(((struct mvld_image *)0)->kept[0]) == RIMF_KEPT_ORIGINALS,
-               "a place for each number");
-
 int rimf_is_kept_original(const struct mvld_image *image, uintptr_t function)
 {
     for (size_t i = 0; i < RIMF_KEPT_ORIGINALS; i++)
-        if (image->kept[i].at == function)
+        if (image->feeder.kept[i].at == function)
             return 1;
     return 0;
-}
-
-void rimf_image_keep_original(struct mvld_image *image, unsigned number, uintptr_t function,
-                          size_t size)
-{
-    image->kept[number].at = function;
-    image->kept[number].size = size;
-}
-
-uintptr_t rimf_image_kept_original(const struct mvld_image *image, unsigned number, size_t *size)
-{
-    *size = image->kept[number].size;
-    return image->kept[number].at;
 }

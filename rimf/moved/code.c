@@ -173,11 +173,11 @@ static int correct(struct moving *c)
     return error ? error : move_tables(c);
 }
 
-/* Makes moved code a jump to the original, for functions whose originals must run (rimf_image_keep_original). */
+/* Makes moved code a jump to the original, for functions whose originals must run (`kept` of rimf_feeder). */
 static int jump_back(struct moving *c)
 {
     for (size_t i = 0; i < RIMF_KEPT_ORIGINALS; i++) {
-        uintptr_t original = c->image->kept[i].at, at;
+        uintptr_t original = c->image->feeder.kept[i].at, at;
 
         if (!moving_at(c, original))
             continue;

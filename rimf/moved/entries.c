@@ -25,7 +25,7 @@
  * moved code when moved code calls it.
  *
  * Nor may a thread stand between two instructions that the jump overwrites.  At a start nothing runs; objects
- * of dlopen have not run yet, while other threads run elsewhere (rimf_image_set_unentered).  If that is not
+ * of dlopen have not run yet, while other threads run elsewhere (`unentered` of rimf_feeder).  If that is not
  * certain, the patch engine refuses.
  */
 #include "rimf/moved/moved.h"

@@ -26,7 +26,7 @@
  *     words that cannot be written, thread-locals         likewise (moved/pointers.c)
  *
  * Objects of dlopen are handled before their constructors; their words point to code that moved before and
- * with them.  Functions whose originals run (rimf_image_keep_original) keep their addresses, as does all of
+ * with them.  Functions whose originals run (`kept` of rimf_feeder) keep their addresses, as does all of
  * an object whose analysis, or whose time of loading, does not allow the change.
  *
  * The original is unchanged except for these operands and the jumps: anything that is not understood (a table
@@ -241,7 +241,7 @@ uintptr_t moved_word(const struct mvld_image *, uintptr_t word);
 /* The canonical address of the code: the new one, or `original`.  [any thread, signal handler] */
 uintptr_t rimf_canonical_address(const struct mvld_image *, uintptr_t original);
 /* Called after passes, before constructors: objects with addresses of moved code get the canonical ones, if
- * none of their code has run (rimf_image_set_unentered). */
+ * none of their code has run (`unentered` of rimf_feeder). */
 void rimf_image_finish(struct mvld_image *);
 /* moved_find of mvld/pass.h (moved/places.c).  [any thread] */
 int rimf_moved_find(const struct mvld_image *, uintptr_t original, size_t length, uintptr_t *fragment);
@@ -277,17 +277,7 @@ void rimf_image_describe(struct mvld_image *, const struct rimf_described *, siz
  * not applied. */
 int rimf_image_lays_over(const struct mvld_image *, uintptr_t address);
 
-/* 1: of the latest objects no code has run, except what the host loader calls to relocate them; 0: not
- * certain. */
-void rimf_image_set_unentered(struct mvld_image *, int unentered);
-
-/* This function's original runs, whoever calls it, because it is hooked: its moved code is a jump to it, and
- * the original gets no jump.  It has five bytes or more, and nothing branches into them.  Called before its
- * object moves.  There are RIMF_KEPT_ORIGINALS numbers for such functions; 0: none left. */
-#define RIMF_KEPT_ORIGINALS 8u
-void rimf_image_keep_original(struct mvld_image *, unsigned number, uintptr_t function, size_t size);
-/* The function with that number, set here or in the process that made the snapshot; 0: none. */
-uintptr_t rimf_image_kept_original(const struct mvld_image *, unsigned number, size_t *size);
+/* One of rimf_feeder's `kept`. */
 int rimf_is_kept_original(const struct mvld_image *, uintptr_t function);
 
 /* moved/batch.c: moves the declared code, all or nothing; and reports. */

@@ -81,8 +81,8 @@ static int fixed_addresses_find(struct fixed_addresses *fixed, struct mvld_image
         if (moved_slots_held(table->objects[i]))
             look_at(&p, table->objects[i]);
     for (size_t i = 0; i < RIMF_KEPT_ORIGINALS; i++)
-        if (image->kept[i].at)
-            add_address(&p, image->kept[i].at);
+        if (image->feeder.kept[i].at)
+            add_address(&p, image->feeder.kept[i].at);
     fixed->n = rimf_watch_sort(fixed->at, fixed->n);
     return p.failed ? -ENOMEM : 0;
 }
@@ -217,7 +217,7 @@ static const char *stay(const struct mvld_image *image, const struct rimf_table 
     if (image->entered && is_finished(image->moved))
         return "what came with them is from a snapshot";
     if (image->entered)
-        return image->unentered ? NULL : "constructors may have run";
+        return image->feeder.unentered ? NULL : "constructors may have run";
     for (size_t i = 0; i < table->n_objects; i++)
         if (table->objects[i]->public.flags & MVLD_OBJECT_OPAQUE &&
             !(table->objects[i]->public.flags & (MVLD_OBJECT_VDSO | MVLD_OBJECT_LOADER)))
@@ -311,7 +311,7 @@ void rimf_image_finish(struct mvld_image *image)
 {
     const struct rimf_table *table = rimf_table_enter(image);
     int write = image->moved && image->moved->n && image->entered && !is_all_finished(table);
-    const char *why = image->unentered ? NULL : "constructors may have run";
+    const char *why = image->feeder.unentered ? NULL : "constructors may have run";
     struct moved_writing *writing = NULL;
 
     if (write && !why)

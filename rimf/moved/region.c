@@ -21,11 +21,6 @@ void rimf_image_describe(struct mvld_image *image, const struct rimf_described *
     image->n_described = n;
 }
 
-void rimf_image_set_unentered(struct mvld_image *image, int unentered)
-{
-    image->unentered = unentered;
-}
-
 /* ---- the region -------------------------------------------------------------------- */
 
 /* Whether it is memory that an object reserved and nobody uses: a segment without rights.  A readable one is

@@ -28,7 +28,7 @@ const struct mvld_context *rimf_retargets_emit(struct mvld_image *, int *error);
 void rimf_retargets_end(struct mvld_image *);
 
 /* realise/restore.c: makes direct calls go through their slots again, in all objects.  The auditor was set
- * before (rimf_image_set_auditor), so that no more become direct. */
+ * before (rimf_feeder), so that no more become direct. */
 struct rimf_restored {
     size_t calls, left; /* changed back, and not */
     const struct mvld_object *unknown; /* an object whose direct calls are unknown, and */

@@ -147,9 +147,8 @@ static int remember(struct applying *a)
     for (uint32_t i = 0; i < a->m->header->n_kept; i++) {
         const struct manifest_kept *kept = &a->m->kept[i];
 
-        rimf_image_keep_original(a->image, kept->number,
-                             a->objects[kept->object]->public.bias + kept->linked,
-                             kept->size);
+        a->image->feeder.kept[kept->number] =
+            (struct rimf_kept){a->objects[kept->object]->public.bias + kept->linked, kept->size};
     }
     moved = a->image->moved;
     error = fill_list(a, moved);

@@ -258,7 +258,7 @@ struct manifest_pointer {
     uint32_t fragment, offset; /* index, and offset in it */
 };
 
-struct manifest_kept { /* ascending by `number`: rimf_image_keep_original */
+struct manifest_kept { /* ascending by `number`: `kept` of rimf_feeder */
     uint32_t object, number;
     uint32_t linked, size;
 };

@@ -143,7 +143,7 @@ static int add_words(struct writer *w, const struct rimf_object *object)
 static int is_kept_original(const struct mvld_image *image, const struct mvld_object *object)
 {
     for (unsigned i = 0; i < RIMF_KEPT_ORIGINALS; i++)
-        if (image->kept[i].at - object->start < object->end - object->start)
+        if (image->feeder.kept[i].at - object->start < object->end - object->start)
             return 1;
     return 0;
 }

@@ -94,16 +94,15 @@ static int fill_fragments(struct writer *w, const struct mvld_object *object)
 static void fill_kept(struct writer *w)
 {
     for (unsigned i = 0; i < RIMF_KEPT_ORIGINALS; i++) {
-        size_t size;
-        uintptr_t at = rimf_image_kept_original(w->image, i, &size);
-        const struct mvld_object *object = at ? rimf_object_find(w->image, at) : NULL;
+        const struct rimf_kept *kept = &w->image->feeder.kept[i];
+        const struct mvld_object *object = kept->at ? rimf_object_find(w->image, kept->at) : NULL;
 
         if (object && !(object->flags & MVLD_OBJECT_UNPLACED))
             w->kept[w->header->n_kept++] = (struct manifest_kept){
                 .object = writer_number(w, object),
                 .number = i,
-                .linked = (uint32_t)(at - object->bias),
-                .size = (uint32_t)size,
+                .linked = (uint32_t)(kept->at - object->bias),
+                .size = (uint32_t)kept->size,
             };
     }
 }

@@ -230,7 +230,7 @@ void prepare(struct loader *l)
     const char *why = "";
 
     CHECK(caller_prepare(l, &why) == 0, "(%s)", why);
-    CHECK(image->kept[1].at == l->caller->functions[1].at);
+    CHECK(image->feeder.kept[1].at == l->caller->functions[1].at);
 }
 
 /* The calls do depend on their caller: without the hooks each has another result in moved code. */

@@ -48,8 +48,7 @@ void breakpoints(void)
         save(functions, before);
         if (which < CALLER_NEEDED) {
             l->caller->stubs = 0;
-            for (unsigned i = 0; i < CALLER_NEEDED; i++) /* as if never found */
-                rimf_image_keep_original(l->image, i, 0, 0);
+            memset(rimf_image_feeder(l->image)->kept, 0, CALLER_NEEDED * sizeof(struct rimf_kept)); /* as if never found */
             CHECK(caller_prepare(l, &why) == -ENOTSUP && l->caller->stubs == 0);
         }
         CHECK(caller_install(l, &why) < 0 && *why);

@@ -91,7 +91,7 @@ void unwinder_later(void)
             break;
         CHECK(dlclose(library) == 0);
         update(l);
-        CHECK(l->caller->unwinder == NULL && image->kept[CALLER_IP].at == 0);
+        CHECK(l->caller->unwinder == NULL && image->feeder.kept[CALLER_IP].at == 0);
     }
     check_unwinder(1);
 }

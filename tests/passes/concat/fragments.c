@@ -36,7 +36,7 @@ static void set_up(void)
 {
     image = region_image(&rimf_sys_kernel, folder, caller_hooks, MVLD_PAGES_SMALL);
     library = process_object(image, strrchr(library_path, '/') + 1);
-    rimf_image_set_unentered(image, 1);
+    rimf_image_feeder(image)->unentered = 1;
     n = rimf_fragments(image, library, fragments, FRAGMENTS_MAX, &why);
     CHECK(n >= 4 && n <= FRAGMENTS_MAX, "(%zu, %s)", n, why ? why : "");
 }

@@ -64,7 +64,8 @@ static inline struct mvld_image *region_image(const struct rimf_sys *kernel, con
     process_read(&process);
     CHECK(rimf_image_create(kernel, &process_log, &image) == 0);
     CHECK(rimf_image_update(image, process.sources, process.n, &change) == 0);
-    rimf_image_set_analyses(image, &place, 1);
+    rimf_image_feeder(image)->analyses[0] = place;
+    rimf_image_feeder(image)->n_analyses = 1;
     rimf_image_feeder(image)->caller_hooks = answers;
     region_context.image = image;
     region_context.api = rimf_api();

@@ -107,7 +107,8 @@ int main(int argc, char **argv)
     for (int i = 2; i < argc; i++)
         CHECK(dlopen(argv[i], RTLD_LAZY), "%s", dlerror());
     image = process_image();
-    rimf_image_set_analyses(image, &place, 1);
+    rimf_image_feeder(image)->analyses[0] = place;
+    rimf_image_feeder(image)->n_analyses = 1;
     for (int i = 2; i < argc; i++) {
         object = process_object(image, strrchr(argv[i], '/') + 1);
         bias = object->bias;

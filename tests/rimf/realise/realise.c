@@ -62,7 +62,8 @@ static void make_image(void)
     process_read(&process);
     CHECK(rimf_image_create(&kernel, &process_log, &image) == 0);
     CHECK(rimf_image_update(image, process.sources, process.n, &change) == 0);
-    rimf_image_set_analyses(image, &place, 1);
+    rimf_image_feeder(image)->analyses[0] = place;
+    rimf_image_feeder(image)->n_analyses = 1;
     context.image = image;
     context.api = rimf_api();
 }
