@@ -85,47 +85,43 @@ int status_read(const struct rimf_sys *sys, struct status *status)
  *
  * A word for each page (admin-guide/mm/pagemap.rst).  A write to a page of a private mapping, by a
  * store, by ptrace or by a uprobe, makes a copy that belongs to the process.  Such pages are not of
- * a file, or swapped out.  An absent page will come from the file.
+ * a file.  An absent page will come from the file.
  */
 #define PAGE_OF_FILE (1ul << 61)
-#define PAGE_SWAPPED (1ul << 62)
-#define PAGE_PRESENT (1ul << 63)
-#define PAGES 128u /* at a time */
+#define PAGE_IS_THERE (3ul << 62) /* in memory, or swapped out */
 
-static int is_own(uint64_t page)
+int pagemap_is_own(struct pagemap *map, uintptr_t page)
 {
-    return page & PAGE_SWAPPED || (page & PAGE_PRESENT && !(page & PAGE_OF_FILE));
+    uint64_t entry;
+    long got;
+
+    if (!map->is_opened)
+        map->fd = (int)sys_openat(map->sys, "/proc/self/pagemap", O_RDONLY | O_CLOEXEC, 0);
+    map->is_opened = 1;
+    if (map->fd >= 0 && (page - map->first) / RIMF_PAGE >= map->n) {
+        got = sys_pread(map->sys, map->fd, map->entries, sizeof map->entries, page / RIMF_PAGE * sizeof entry);
+        map->n = got > 0 ? (size_t)got / sizeof entry : 0;
+        map->first = page;
+    }
+    if (!map->n)
+        return 1;
+    entry = map->entries[(page - map->first) / RIMF_PAGE];
+    return entry & PAGE_IS_THERE && !(entry & PAGE_OF_FILE);
 }
 
-static int has_no_own(const struct rimf_sys *sys, int fd, uintptr_t page, uintptr_t end)
+void pagemap_close(struct pagemap *map)
 {
-    uint64_t pages[PAGES];
-
-    while (page < end) {
-        size_t n = end - page < PAGES ? end - page : PAGES;
-        long got = sys_pread(sys, fd, pages, n * sizeof *pages, page * sizeof *pages);
-
-        if (got == -EINTR)
-            continue;
-        if (got < (long)sizeof *pages)
-            return 0;
-        n = (size_t)got / sizeof *pages;
-        for (size_t i = 0; i < n; i++)
-            if (is_own(pages[i]))
-                return 0;
-        page += n;
-    }
-    return 1;
+    if (map->is_opened && !sys_failed(map->fd))
+        sys_close(map->sys, map->fd);
 }
 
 int status_is_unwritten(const struct rimf_sys *sys, uintptr_t start, size_t size)
 {
-    long fd = sys_openat(sys, "/proc/self/pagemap", O_RDONLY | O_CLOEXEC, 0);
-    int unwritten;
+    struct pagemap map = {.sys = sys};
+    uintptr_t page = rimf_page_down(start);
 
-    if (sys_failed(fd))
-        return 0;
-    unwritten = has_no_own(sys, (int)fd, start / RIMF_PAGE, rimf_page_up(start + size) / RIMF_PAGE);
-    sys_close(sys, (int)fd);
-    return unwritten;
+    while (page < start + size && !pagemap_is_own(&map, page))
+        page += RIMF_PAGE;
+    pagemap_close(&map);
+    return page >= start + size;
 }

@@ -10,6 +10,15 @@
 
 struct rimf_sys;
 
+/* What /proc/self/pagemap says about pages from `first` on. */
+struct pagemap {
+    const struct rimf_sys *sys;
+    int fd, is_opened;
+    size_t n;
+    uintptr_t first;
+    uint64_t entries[64];
+};
+
 /* The status of this thread's process. */
 struct status {
     int traced;   /* a debugger or strace is attached */
@@ -17,6 +26,9 @@ struct status {
 };
 /* Returns 0, or negative errno: unknown. */
 int status_read(const struct rimf_sys *, struct status *);
+/* Returns 1 if the content of this page of a private mapping may not be the file's; also if it is unknown. */
+int pagemap_is_own(struct pagemap *, uintptr_t page);
+void pagemap_close(struct pagemap *);
 /* Returns 1 if every page of these bytes, in private mappings of files, is still the file's: no
  * store, no debugger, no probe of the kernel changed it.  0: some page is not, or it is unknown. */
 int status_is_unwritten(const struct rimf_sys *, uintptr_t start, size_t size);

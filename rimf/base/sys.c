@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/base/sys.c: the kernel itself, behind struct rimf_sys.
+ * rimf/base/sys.c: the kernel itself, behind struct rimf_sys.  A file of its own, because base.c is also built into the
+ * kernel, where there is no such call.
  */
 #include "rimf/base/sys.h"
 

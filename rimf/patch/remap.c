@@ -37,6 +37,7 @@
  */
 #include <fcntl.h>
 
+#include "rimf/base/status.h"
 #include "rimf/patch/private.h"
 
 static void copy_pages(uintptr_t to, uintptr_t from, size_t n)
@@ -126,43 +127,12 @@ static void drop_asides(struct mvld_batch *b, size_t moved)
     }
 }
 
-/* What /proc/self/pagemap says about pages from `first` on. */
-struct pagemap {
-    int fd, is_opened;
-    size_t n;
-    uintptr_t first;
-    uint64_t entries[64];
-};
-#define PAGE_IS_FILE (UINT64_C(1) << 61)
-#define PAGE_IS_THERE (UINT64_C(3) << 62) /* in memory, or swapped out */
-
-/* Returns 1 if the page's content may not be the file's. */
-static int is_own(const struct rimf_sys *sys, struct pagemap *map, uintptr_t page)
-{
-    uint64_t entry;
-    long r;
-
-    if (!map->is_opened)
-        map->fd = (int)sys_openat(sys, "/proc/self/pagemap", O_RDONLY | O_CLOEXEC, 0);
-    map->is_opened = 1;
-    if (map->fd >= 0 && (page - map->first) / RIMF_PAGE >= map->n) {
-        r = sys_pread(sys, map->fd, map->entries, sizeof(map->entries), page / RIMF_PAGE * sizeof(entry));
-        map->n = r > 0 ? (size_t)r / sizeof(entry) : 0;
-        map->first = page;
-    }
-    if (!map->n)
-        return 1;
-    entry = map->entries[(page - map->first) / RIMF_PAGE];
-    return entry & PAGE_IS_THERE && !(entry & PAGE_IS_FILE);
-}
-
 /* Copies the pages of a run that have patches, or are the process's own. */
 static int fill_pages(struct mvld_batch *b, const struct patch_run *run, int by_mem)
 {
-    const struct rimf_sys *sys = b->patcher->host.sys;
     const struct patch_region *region = &b->regions[run->region];
     uintptr_t shift = region->aside - region->aside_of;
-    struct pagemap map = {.fd = -1, .n = 0};
+    struct pagemap map = {.sys = b->patcher->host.sys};
     size_t i = run->first;
     int r = 0;
 
@@ -170,15 +140,14 @@ static int fill_pages(struct mvld_batch *b, const struct patch_run *run, int by_
         while (i < run->end && patch_nth(b, i)->address + patch_nth(b, i)->length <= page)
             i++;
         if (region->aside_is_file && (i == run->end || patch_nth(b, i)->address >= page + RIMF_PAGE) &&
-            !is_own(sys, &map, page))
+            !pagemap_is_own(&map, page))
             continue;
         if (by_mem)
             r = patch_mem_write(b->patcher, page + shift, (const void *)page, RIMF_PAGE);
         else
             copy_pages(page + shift, page, RIMF_PAGE);
     }
-    if (map.fd >= 0)
-        sys_close(sys, map.fd);
+    pagemap_close(&map);
     return r;
 }
 
