@@ -23,6 +23,7 @@
 #include "loader/caller/private.h"
 
 #include "loader/host/host.h"
+#include "rimf/image/image.h"
 #include "rimf/moved/moved.h"
 
 #include <errno.h>    /* numbers only */
@@ -103,10 +104,12 @@ size_t caller_begin_stub(uint8_t code[CALLER_STUB], size_t which)
 
 void caller_describe(struct loader *l)
 {
-    struct rimf_described list[CALLER_FUNCTIONS];
+    struct rimf_described *list = rimf_api()->alloc(l->image, CALLER_FUNCTIONS * sizeof *list);
     uintptr_t slots[2];
 
-    for (size_t i = 0; i < CALLER_FUNCTIONS; i++) {
+    rimf_image_feeder(l->image)->described = list;
+    rimf_image_feeder(l->image)->n_described = list ? CALLER_FUNCTIONS : 0; /* else for unwinders the stack ends there */
+    for (size_t i = 0; list && i < CALLER_FUNCTIONS; i++) {
         const struct shape *shape = shape_of(i, slots);
 
         list[i] = (struct rimf_described){
@@ -116,7 +119,6 @@ void caller_describe(struct loader *l)
             .frame = shape->frame,
         };
     }
-    rimf_image_describe(l->image, list, CALLER_FUNCTIONS);
 }
 
 /* ---- what a snapshot does not contain -------------------------------------------------------- */

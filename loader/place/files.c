@@ -21,15 +21,7 @@ static struct mapped_file *room_for_one(struct loader *l)
 {
     struct files *files = l->files;
 
-    if (files->n == files->room) {
-        struct mapped_file *more =
-            rimf_heap_grow(&l->heap, files->at, &files->room, sizeof *more, FILES_AT_FIRST);
-
-        if (!more)
-            return NULL;
-        files->at = more;
-    }
-    return &files->at[files->n++];
+    return RIMF_ONE_MORE(&l->heap, files->at, files->n, files->room, FILES_AT_FIRST) ? &files->at[files->n++] : NULL;
 }
 
 /* Forgets what was mapped in [start, end), because something else was mapped there.  So a program

@@ -37,13 +37,8 @@ static struct rimf_source *room_for_one(struct loader *l)
 {
     struct relocatestage *r = l->relocatestage;
 
-    if (r->n == r->room) {
-        struct rimf_source *more = rimf_heap_grow(&l->heap, r->sources, &r->room, sizeof *more, 32);
-
-        if (!more)
-            return NULL;
-        r->sources = more;
-    }
+    if (!RIMF_ONE_MORE(&l->heap, r->sources, r->n, r->room, 32))
+        return NULL;
     memset(&r->sources[r->n], 0, sizeof *r->sources);
     return &r->sources[r->n++];
 }

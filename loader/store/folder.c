@@ -213,8 +213,8 @@ void analysis_start(struct loader *l)
         return;
     copy = caches_name(l, "analysis", folder, sizeof folder) ? rimf_heap_copy(&l->heap, folder) : NULL;
     feeder->analyses[0] = (struct analysis_place){.folder = ANALYSIS_SYSTEM_FOLDER};
-    feeder->analyses[1] = (struct analysis_place){.folder = copy, .user = caches_user(l), .unasked = 1};
+    feeder->analyses[1] = (struct analysis_place){.folder = copy, .user = caches_user(l)};
     feeder->n_analyses = copy ? 2 : 1;
-    feeder->is_steered = caches_steered;
+    feeder->is_steered = copy ? caches_steered : NULL;
     feeder->auditor = l->knobs->watcher;
 }

@@ -350,7 +350,6 @@ uint64_t analysis_header_checksum(const struct analysis_header *);
 struct analysis_place {
     const char *folder;
     uint32_t user; /* files of this user, besides root's */
-    int unasked;   /* not yet checked whether somebody else can change its path (rimf_feeder) */
 };
 
 struct analysis_file {

@@ -85,7 +85,6 @@ static int is_altered(const struct mvld_image *image, const struct rimf_object *
 static int names_open(struct names *names, struct mvld_image *image, struct rimf_object *object)
 {
     const struct analysis *s;
-    const char *why;
     int error = code_bound_read(image);
 
     error = error ? error : list_names(image, object);
@@ -93,7 +92,7 @@ static int names_open(struct names *names, struct mvld_image *image, struct rimf
         return error;
     *names = (struct names){.image = image, .held = is_altered(image, object), .list = object->named,
                             .n = object->n_named};
-    s = rimf_analysis_whole(image, object, &why);
+    s = rimf_analysis_whole(image, object, NULL);
     if (!s || !analysis_symbols(s, &names->in))
         names->in.n = 0;
     names->first = object->view.bias + names->in.first;
@@ -197,12 +196,11 @@ int rimf_function_find(struct mvld_image *image, uintptr_t address, struct mvld_
     const struct analysis_unit *unit;
     const struct analysis *s;
     struct names names;
-    const char *why;
     int error;
 
     if (!image || !out)
         return -EINVAL;
-    s = public ? rimf_analysis_branches(image, object, &why) : NULL;
+    s = public ? rimf_analysis_branches(image, object, NULL) : NULL;
     unit = s && address - object->view.bias < UINT32_MAX
                ? analysis_unit_at(s, (uint32_t)(address - object->view.bias)) : NULL;
     if (!unit)

@@ -37,7 +37,7 @@ uint64_t frame_uleb128(struct reader *r)
     return value;
 }
 
-uint64_t frame_sleb128(struct reader *r)
+static uint64_t frame_sleb128(struct reader *r)
 {
     const uint8_t *start = r->at;
     uint64_t value = frame_uleb128(r);

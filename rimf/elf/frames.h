@@ -28,10 +28,9 @@ struct reader {
     int bad;
 };
 
-/* The next number: of `size` bytes, ULEB128, SLEB128. */
+/* The next number: of `size` bytes, ULEB128. */
 uint64_t frame_uint(struct reader *, size_t size);
 uint64_t frame_uleb128(struct reader *);
-uint64_t frame_sleb128(struct reader *);
 /* A value of encoding `how`; 0 stays 0 in every encoding. */
 uint64_t frame_encoded(struct reader *, uint8_t how, uint64_t data);
 /* The content of the record where the reader is; `id` is its second word. */

@@ -98,7 +98,17 @@ static int matches(struct lookup *lookup, size_t index)
  *   buckets: index of the first symbol of a chain    n_buckets words
  *   a symbol's hash, bit 0: last of its chain        one word from `first` on
  */
-int elf_gnu_tables(const struct elf_view *view, struct elf_gnu *g)
+struct elf_gnu {
+    const struct elf_gnu_head {
+        uint32_t n_buckets, first, n_bloom, shift;
+    } *head;
+    const uint64_t *bloom;
+    const uint32_t *buckets, *chain; /* chain: from `first` on */
+    size_t n_chain;
+};
+
+/* Returns 1 if they exist; they may be wrong. */
+static int gnu_tables(const struct elf_view *view, struct elf_gnu *g)
 {
     const struct elf_gnu_head *head = (const struct elf_gnu_head *)view->gnu_hash;
     size_t room = head ? elf_room(view, (uintptr_t)(head + 1)) : 0;
@@ -129,7 +139,7 @@ static size_t find_gnu(struct lookup *lookup)
     struct elf_gnu g;
     uint64_t word;
 
-    if (!elf_gnu_tables(lookup->view, &g) || !g.head->n_buckets || !g.head->n_bloom ||
+    if (!gnu_tables(lookup->view, &g) || !g.head->n_buckets || !g.head->n_bloom ||
         g.head->n_bloom & (g.head->n_bloom - 1))
         return 0;
     word = g.bloom[(hash / 64) & (g.head->n_bloom - 1)];
@@ -190,7 +200,7 @@ static size_t count_gnu(const struct elf_view *view)
     struct elf_gnu g;
     size_t last = 0;
 
-    if (!elf_gnu_tables(view, &g))
+    if (!gnu_tables(view, &g))
         return 0;
     for (size_t i = 0; i < g.head->n_buckets; i++)
         if (g.buckets[i] > last)

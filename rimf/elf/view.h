@@ -143,17 +143,6 @@ uintptr_t elf_symbol_address(const struct elf_view *, const Elf64_Sym *);
 /* Copies symbol `index`: 0, or -ENOENT if it is out of bounds. */
 int elf_symbol_at(const struct elf_view *, size_t index, Elf64_Sym *out);
 
-/* DT_GNU_HASH.  Returns 1 if its tables exist; they may be wrong. */
-struct elf_gnu {
-    const struct elf_gnu_head {
-        uint32_t n_buckets, first, n_bloom, shift;
-    } *head;
-    const uint64_t *bloom;
-    const uint32_t *buckets, *chain; /* chain: from `first` on */
-    size_t n_chain;
-};
-int elf_gnu_tables(const struct elf_view *, struct elf_gnu *);
-
 /* ---- relocations (elf/symbols.c) ------------------------------------------- */
 
 /* The relocation that fills the GOT slot at `slot` with a function's address: a

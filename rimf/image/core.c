@@ -71,7 +71,7 @@ void rimf_api_release(struct mvld_image *image, void *memory)
 }
 
 /* Written to another buffer first: concurrent readers find a terminated text. */
-int rimf_vfail(struct mvld_image *image, int err, const char *format, va_list args)
+static int vfail(struct mvld_image *image, int err, const char *format, va_list args)
 {
     char sentence[sizeof image->error];
 
@@ -89,7 +89,7 @@ int rimf_fail(struct mvld_image *image, int err, const char *format, ...)
     va_list args;
 
     va_start(args, format);
-    err = rimf_vfail(image, err, format, args);
+    err = vfail(image, err, format, args);
     va_end(args);
     return err;
 }
@@ -153,6 +153,16 @@ static void host_release(void *cookie, void *memory)
     rimf_heap_release(&((struct mvld_image *)cookie)->heap, memory);
 }
 
+/* The memory of all moved code, of which there is some. */
+static struct mvld_segment moved_segment(const struct moved_code *moved)
+{
+    size_t n = __atomic_load_n(&moved->n, __ATOMIC_ACQUIRE);
+    const struct moved_fragment *last = __atomic_load_n(&moved->list, __ATOMIC_ACQUIRE) + n - 1;
+
+    return (struct mvld_segment){.start = moved->region.code, .end = rimf_page_up(last->at + last->size),
+                                 .prot = PROT_READ | PROT_EXEC};
+}
+
 static int host_segment(void *cookie, uintptr_t address, struct mvld_segment *out)
 {
     const struct mvld_object *object = rimf_object_find(cookie, address);
@@ -161,7 +171,7 @@ static int host_segment(void *cookie, uintptr_t address, struct mvld_segment *ou
     if (!object || object->flags & MVLD_OBJECT_VDSO)
         return -ENOENT;
     if (rimf_original_of(cookie, address)) {
-        *out = rimf_moved_segment(((struct mvld_image *)cookie)->moved);
+        *out = moved_segment(((struct mvld_image *)cookie)->moved);
         return 0;
     }
     segment = elf_segment_at(&rimf_object_of(object)->view, address);
@@ -194,7 +204,7 @@ static void host_say(void *cookie, int err, const char *format, va_list args)
     struct mvld_image *image = cookie;
 
     if (err)
-        rimf_vfail(image, err, format, args);
+        vfail(image, err, format, args);
     else
         rimf_vlog(image->log, MVLD_LOG_PATCH, format, args);
 }
@@ -317,15 +327,6 @@ uintptr_t rimf_original_of(const struct mvld_image *image, uintptr_t address)
     if (!last || address - last->at >= __atomic_load_n(&last->size, __ATOMIC_RELAXED))
         return 0;
     return last->original + (address - last->at);
-}
-
-struct mvld_segment rimf_moved_segment(const struct moved_code *moved)
-{
-    size_t n = __atomic_load_n(&moved->n, __ATOMIC_ACQUIRE);
-    const struct moved_fragment *last = __atomic_load_n(&moved->list, __ATOMIC_ACQUIRE) + n - 1;
-
-    return (struct mvld_segment){.start = moved->region.code, .end = rimf_page_up(last->at + last->size),
-                                 .prot = PROT_READ | PROT_EXEC};
 }
 
 int rimf_has_moved(const struct mvld_image *image, const struct rimf_object *object)

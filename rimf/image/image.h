@@ -24,6 +24,7 @@
 
 struct rimf_sys;
 struct rimf_log;
+struct rimf_described;
 
 /* The image uses its own pages; `log` must outlive it.  0, -ENOMEM. */
 int rimf_image_create(const struct rimf_sys *, const struct rimf_log *, struct mvld_image **out);
@@ -61,8 +62,8 @@ const char *rimf_image_running(const struct mvld_image *);
 #define RIMF_KEPT_ORIGINALS 8u
 struct rimf_feeder {
     void *cookie; /* of all functions but those with the pipeline */
-    /* Tells whether somebody else can change the path of a folder that is `unasked` (base/trusted.h).  It is called at
-     * the first look-up in such folders; those for which it is true are skipped. */
+    /* Tells whether somebody else can change the path of the last folder of `analyses` (base/trusted.h).  It is called
+     * once, at the first look-up; the folder is left out if it is true. */
     int (*is_steered)(void *cookie, const char *folder);
     /* Maps memory for added sections (section_add of mvld/pass.h): fresh writable memory, whole pages, within reach of
      * the objects' calls; or negative errno. */
@@ -89,6 +90,10 @@ struct rimf_feeder {
         uintptr_t at;
         size_t size;
     } kept[RIMF_KEPT_ORIGINALS];
+    /* Code in the region's library that gets unwind tables with the first code that moves (moved/moved.h).  Ascending,
+     * below the region; as long as the image lives. */
+    const struct rimf_described *described;
+    size_t n_described;
 };
 struct rimf_feeder *rimf_image_feeder(struct mvld_image *);
 

@@ -74,8 +74,6 @@ struct moved_code {
 
 /* The original address of an address in moved code, or 0.  [any thread, signal handler] */
 uintptr_t rimf_original_of(const struct mvld_image *, uintptr_t address);
-/* The memory of all moved code, of which there is some. */
-struct mvld_segment rimf_moved_segment(const struct moved_code *);
 /* Whether code of the object has moved, and is not only planned to. */
 int rimf_has_moved(const struct mvld_image *, const struct rimf_object *);
 /* The address; for one in moved code, the original. */

@@ -203,8 +203,6 @@ struct mvld_image {
     struct rimf_address_set symbols_edited;
     struct rimf_retargets retargets;
     struct rimf_edit_report *reports; /* image/edits.h: for passes with edits that were not emitted yet */
-    const struct rimf_described *described; /* rimf_image_describe */
-    size_t n_described;
     const struct applying *applying; /* while caller_hooks runs for it */
     int entered;   /* constructors of the program may have run */
     struct { /* store/manifest.h */

@@ -32,19 +32,13 @@ struct opened_analysis {
     uint32_t key;    /* rimf_analysis_key */
 };
 
-/* Removes folders whose path somebody else can change. */
-static void ask_of_places(struct mvld_image *image)
+/* Leaves out a last folder whose path somebody else can change. */
+static void ask_of_places(struct rimf_feeder *feeder)
 {
-    struct analysis_place *places = image->feeder.analyses;
-    size_t kept = 0;
-
-    for (size_t i = 0; i < image->feeder.n_analyses; i++) {
-        if (places[i].unasked && image->feeder.is_steered(image->feeder.cookie, places[i].folder))
-            continue;
-        places[kept] = places[i];
-        places[kept++].unasked = 0;
-    }
-    image->feeder.n_analyses = kept;
+    if (feeder->is_steered && feeder->n_analyses &&
+        feeder->is_steered(feeder->cookie, feeder->analyses[feeder->n_analyses - 1].folder))
+        feeder->n_analyses--;
+    feeder->is_steered = NULL;
 }
 
 /* Each analysed executable segment is one of the object's, and the object has no other. */
@@ -130,7 +124,7 @@ static const char *open_analysis(struct mvld_image *image, struct rimf_object *o
         return object->public.why;
     if (!object->public.build_id)
         return "it has no build-id";
-    ask_of_places(image);
+    ask_of_places(&image->feeder);
     if (analysis_find(file, image->sys, image->feeder.analyses, image->feeder.n_analyses,
                      object->public.build_id, object->public.build_id_size,
                      ANALYSIS_WANT(ANALYSIS_CALLS), &why))
@@ -145,13 +139,21 @@ static const char *open_analysis(struct mvld_image *image, struct rimf_object *o
     return why;
 }
 
+/* Whoever asks may have no use for the reason: the log has it. */
+static void note_why(const struct mvld_image *image, struct rimf_object *object, const char *why)
+{
+    object->analysis->why = why;
+    if (why)
+        rimf_log(image->log, MVLD_LOG_FILES, "%s: no analysis: %s", object->public.name, why);
+}
+
 static struct opened_analysis *analysis_of(struct mvld_image *image, struct rimf_object *object)
 {
     if (object->analysis)
         return object->analysis;
     object->analysis = rimf_heap_alloc(&image->heap, sizeof *object->analysis);
     if (object->analysis)
-        object->analysis->why = open_analysis(image, object, &object->analysis->file);
+        note_why(image, object, open_analysis(image, object, &object->analysis->file));
     if (object->analysis && object->public.build_id && !(object->public.flags & MVLD_OBJECT_OPAQUE))
         object->analysis->key = object->analysis->why ? ANALYSIS_LACKS
                                                       : analysis_key(object->analysis->file.view.header);
@@ -195,9 +197,11 @@ const struct analysis *rimf_analysis_calls(struct mvld_image *image, struct rimf
                                           const char **why)
 {
     struct opened_analysis *analysis = analysis_of(image, object);
+    const char *own = analysis ? analysis->why : "out of memory";
 
-    *why = analysis ? analysis->why : "out of memory";
-    return *why ? NULL : &analysis->file.view;
+    if (why)
+        *why = own;
+    return own ? NULL : &analysis->file.view;
 }
 
 /* Opens other tables of the same file.  Whether the analysis fits was checked when it was opened, and cannot
@@ -206,22 +210,20 @@ const struct analysis *rimf_analysis_calls(struct mvld_image *image, struct rimf
 static const struct analysis *open_more(struct mvld_image *image, struct rimf_object *object,
                                        uint32_t wanted, const char **why)
 {
-    struct opened_analysis *analysis = analysis_of(image, object);
+    const struct analysis *s = rimf_analysis_calls(image, object, why);
     struct analysis more;
+    const char *damage;
 
-    *why = analysis ? analysis->why : "out of memory";
-    if (*why)
-        return NULL;
-    if (wanted & ~analysis->file.view.opened) {
-        more = analysis->file.view;
-        if (analysis_open_more(&more, wanted, &analysis->why)) {
-            analysis->key = ANALYSIS_LACKS;
-            *why = analysis->why;
-            return NULL;
-        }
-        analysis->file.view = more;
+    if (!s || !(wanted & ~s->opened))
+        return s;
+    more = *s;
+    if (analysis_open_more(&more, wanted, &damage)) {
+        object->analysis->key = ANALYSIS_LACKS;
+        note_why(image, object, damage);
+        return rimf_analysis_calls(image, object, why);
     }
-    return &analysis->file.view;
+    object->analysis->file.view = more;
+    return s;
 }
 
 const struct analysis *rimf_analysis_whole(struct mvld_image *image, struct rimf_object *object,

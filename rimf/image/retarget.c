@@ -48,17 +48,22 @@ static int refuse(const struct asked *a, int error, const char *why)
 
 /* ---- what it is ---------------------------------------------------------------------------- */
 
-/* Whether a function begins there, by its object's analysis. */
-static int is_function(struct mvld_image *image, uintptr_t address)
+/* NULL if a function begins there, by its object's analysis; or why that is not known (static, or the last sentence). */
+static const char *no_function(struct mvld_image *image, uintptr_t address)
 {
     struct rimf_object *holder =
         (struct rimf_object *)rimf_object_of(rimf_object_find(image, address));
-    const char *why;
+    const char *why = NULL;
     const struct analysis *s = holder ? rimf_analysis_whole(image, holder, &why) : NULL;
     const struct analysis_unit *unit =
         s ? analysis_unit_at(s, (uint32_t)(address - holder->view.bias)) : NULL;
 
-    return unit && unit->start == address - holder->view.bias;
+    if (unit && unit->start == address - holder->view.bias)
+        return NULL;
+    if (!why)
+        return "it is not proven to lead to a function";
+    rimf_format(image->error, sizeof image->error, "the analysis of %s, where it leads: %s", holder->public.name, why);
+    return image->error;
 }
 
 /* The host loader calls what the word leads to, as a constructor or a destructor: of an array between two tags. */
@@ -133,7 +138,7 @@ static int find_operand(const struct asked *a, struct rimf_retarget *out)
     int error = 0;
     const struct analysis *s = unmoved_analysis(a, &error);
     const struct analysis_unit *unit;
-    const char *removed;
+    const char *why;
     uintptr_t site = a->reference->site, at = site + (kind == MVLD_REFERENCE_LEA ? 2 : 1);
     int32_t distance;
 
@@ -145,9 +150,9 @@ static int find_operand(const struct asked *a, struct rimf_retarget *out)
         rimf_operand_kind((const uint8_t *)at) != kind)
         return refuse(a, ENOENT, "no such reference is proven");
     unit = analysis_unit_at(s, (uint32_t)(at - a->object->view.bias));
-    removed = unit ? rimf_removed_by(a->image, a->object->view.bias + unit->start) : NULL;
-    if (removed)
-        return refuse(a, EEXIST, removed);
+    why = unit ? rimf_removed_by(a->image, a->object->view.bias + unit->start) : NULL;
+    if (why)
+        return refuse(a, EEXIST, why);
     out->at = at;
     out->next = at + sizeof distance;
     memcpy(&distance, (const void *)at, sizeof distance);
@@ -155,8 +160,9 @@ static int find_operand(const struct asked *a, struct rimf_retarget *out)
     out->found = out->next + (uintptr_t)(intptr_t)distance;
     if (is_stale(a, at, out->found))
         return refuse(a, ESTALE, "it leads elsewhere by now");
-    if (!is_function(a->image, out->found))
-        return refuse(a, ENOENT, "it is not proven to lead to a function");
+    why = no_function(a->image, out->found);
+    if (why)
+        return refuse(a, ENOENT, why);
     if (rimf_depends(a->image, &a->object->public, 0))
         return refuse(a, ENOTSUP, "its object lies elsewhere each time, and no snapshot holds it");
     return 0;
@@ -195,6 +201,7 @@ static int find_slot(const struct asked *a, struct rimf_retarget *out)
 static int find_word(const struct asked *a, struct rimf_retarget *out)
 {
     uintptr_t site = a->reference->site;
+    const char *why;
 
     if (site % sizeof site || !elf_holds(&a->object->view, site, sizeof site, PROT_READ | PROT_WRITE) ||
         !rimf_word_is_pointer(a->image, a->object, site))
@@ -202,8 +209,9 @@ static int find_word(const struct asked *a, struct rimf_retarget *out)
     out->found = rimf_unmoved(a->image, *(const uintptr_t *)site);
     if (is_stale(a, site, out->found))
         return refuse(a, ESTALE, "it leads elsewhere by now");
-    if (!is_function(a->image, out->found) && !is_called_by_loader(&a->object->view, site))
-        return refuse(a, ENOENT, "it is not proven to lead to a function");
+    why = is_called_by_loader(&a->object->view, site) ? NULL : no_function(a->image, out->found);
+    if (why)
+        return refuse(a, ENOENT, why);
     return take_word(a, out);
 }
 

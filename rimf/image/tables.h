@@ -157,8 +157,8 @@ void rimf_retargets_forget(struct mvld_image *, const struct mvld_context *, int
 
 /* ---- image/references.c: analyses ------------------------------------------------ */
 
-/* The whole analysis of the object except the branches between units, or NULL with a sentence in *why.
- * Valid until the analyses are closed. */
+/* The whole analysis of the object except the branches between units, or NULL with a sentence in *why, if that is not
+ * NULL, and in the log.  Valid until the analyses are closed. */
 const struct analysis *rimf_analysis_whole(struct mvld_image *, struct rimf_object *,
                                           const char **why);
 /* With the branches, too; what the other two functions returned before has them from then on. */
@@ -188,7 +188,6 @@ const char *rimf_last_error(const struct mvld_image *);
 void rimf_api_log(const struct mvld_image *, uint32_t category, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 int rimf_api_log_enabled(const struct mvld_image *, uint32_t category);
-int rimf_vfail(struct mvld_image *, int err, const char *format, va_list);
 int rimf_fail(struct mvld_image *, int err, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

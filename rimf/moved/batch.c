@@ -31,16 +31,11 @@ static struct moving moving_of(const struct making *m, size_t i)
 {
     const struct moved_fragment *fragment = &m->moved->list[i];
     struct rimf_object *object = (struct rimf_object *)fragment->object;
-    const char *why;
+    struct moving c = {.image = m->image, .object = object, .fragment = fragment, .bias = object->view.bias,
+                       .distance = (intptr_t)(fragment->at - fragment->original)};
 
-    return (struct moving){
-        .image = m->image,
-        .object = object,
-        .fragment = fragment,
-        .bias = object->view.bias,
-        .distance = (intptr_t)(fragment->at - fragment->original),
-        .analysis = rimf_analysis_whole(m->image, object, &why),
-    };
+    c.analysis = rimf_analysis_whole(m->image, object, &c.why);
+    return c;
 }
 
 /* Visits all objects, with their first fragments selected, until one fails. */
@@ -84,7 +79,7 @@ static int measure(struct making *m, struct moving *c)
 {
     int error = c->analysis ? sort_fragments(m->moved, c->object) : -ENODATA;
 
-    c->why = c->analysis ? "two fragments of it overlap" : "its analysis is gone";
+    c->why = c->analysis ? "two fragments of it overlap" : c->why;
     if (c->object->code.patched) {
         c->why = "the pass changed it after it had said that it moves";
         error = -ENOTSUP;
@@ -102,8 +97,8 @@ static int find_room(struct making *m, uintptr_t code_end)
     struct moved_code *moved = m->moved;
 
     if (!moved->n_frames) {
-        m->frames_size += moved_frames_described_size(m->image->described, m->image->n_described);
-        m->n_new += m->image->n_described;
+        m->frames_size += moved_frames_described_size(m->image->feeder.described, m->image->feeder.n_described);
+        m->n_new += m->image->feeder.n_described;
     }
     m->n_frames = moved->n_frames;
     m->table_before = m->n_frames ? moved_frames_searched(m->n_frames) : 0;
@@ -185,7 +180,7 @@ static void take_away(const struct making *m)
 static uintptr_t begin_frames(const struct making *m)
 {
     return m->n_frames ? m->frames
-                       : moved_frames_described(m->moved, m->image->described, m->image->n_described, m->frames);
+                       : moved_frames_described(m->moved, m->image->feeder.described, m->image->feeder.n_described, m->frames);
 }
 
 /* Makes code and frames of an object. */

@@ -92,6 +92,8 @@ static int move_tables(struct moving *c)
     return error;
 }
 
+static int move_calls(struct moving *); /* after the bytes, see below */
+
 /* ---- references ----------------------------------------------------------------------- */
 
 /* The address of a function, whose original exists. */
@@ -265,7 +267,7 @@ static void leave_all(const struct moving *c, size_t n, const char *why)
 }
 
 /* Calls of units that stay are listed, too; within a fragment these have traps. */
-int move_calls(struct moving *c)
+static int move_calls(struct moving *c)
 {
     const struct analysis *s = c->analysis;
     struct emit_calls e = {.image = c->image, .object = c->object, .calls = s->calls, .n_calls = s->n_calls,

@@ -43,8 +43,7 @@
 
 static void note(struct mvld_image *image, struct rimf_object *object, uintptr_t original, uint8_t what)
 {
-    const char *why;
-    const struct analysis *s = rimf_analysis_whole(image, object, &why);
+    const struct analysis *s = rimf_analysis_whole(image, object, NULL);
     const struct analysis_unit *unit = s ? analysis_unit_at(s, (uint32_t)(original - object->view.bias))
                                         : NULL;
 
@@ -83,7 +82,6 @@ static int calls_lead_to_moved(struct mvld_image *image)
 {
     const struct rimf_table *table = rimf_table_enter(image);
     uintptr_t region = image->moved->region.code;
-    const char *why;
     size_t i = 0;
 
     for (; i < table->n_objects; i++) {
@@ -91,7 +89,7 @@ static int calls_lead_to_moved(struct mvld_image *image)
 
         if (!object->moved && !(object->public.flags & (MVLD_OBJECT_VDSO | MVLD_OBJECT_LOADER)) &&
             region - object->public.start >= object->public.end - object->public.start &&
-            !rimf_analysis_whole(image, object, &why))
+            !rimf_analysis_whole(image, object, NULL))
             break;
     }
     rimf_table_leave(image);
@@ -108,8 +106,7 @@ void move_entries_begin(struct mvld_image *image)
         return;
     for (size_t i = moved->n; i < moved->n_planned; i++) {
         struct rimf_object *object = (struct rimf_object *)moved->list[i].object;
-        const char *why;
-        const struct analysis *s = rimf_analysis_whole(image, object, &why);
+        const struct analysis *s = rimf_analysis_whole(image, object, NULL);
 
         if (!s || object->held || object->public.flags & MVLD_OBJECT_MAIN ||
             !is_mostly_fixed(&moved->list[i]))

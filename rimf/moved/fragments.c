@@ -200,12 +200,11 @@ uintptr_t rimf_moved_to(struct mvld_image *image, uintptr_t original)
     const struct moved_fragment *fragment;
     const struct analysis_unit *unit;
     const struct analysis *analysis;
-    const char *why;
 
     if (!object || !object->moved)
         return 0;
     fragment = moved_fragment_at(image->moved, object, original);
-    analysis = fragment ? rimf_analysis_whole(image, object, &why) : NULL;
+    analysis = fragment ? rimf_analysis_whole(image, object, NULL) : NULL;
     unit = analysis ? analysis_unit_at(analysis, (uint32_t)(original - object->view.bias)) : NULL;
     return unit && unit->reason == ANALYSIS_PROVEN ? fragment->at + (original - fragment->original) : 0;
 }

@@ -135,8 +135,6 @@ uint8_t *moving_byte(struct moving *, uint32_t linked);
 /* Gives the displacement at `at`, of an instruction that ends at `next`, the target `target`.  0, or negative
  * errno: it is too far. */
 int moving_target(struct moving *, uint8_t *at, uintptr_t next, uintptr_t target);
-/* moved/code.c: after the bytes, calls of other objects.  Likewise. */
-int move_calls(struct moving *);
 /* moved/frames.c: writes frames of code that no object describes to `to`.  Returns their end. */
 struct rimf_described;
 size_t moved_frames_described_size(const struct rimf_described *, size_t n);
@@ -222,13 +220,13 @@ const char *moved_relro_open(struct mvld_image *, const struct rimf_table *);
 /* Protects all of it again. */
 void moved_relro_close(struct mvld_image *, const struct rimf_table *);
 
-/* moved/canonical.c.  The canonical address of what was mapped at `original`, inside or outside of this fragment; of
+/* moved/pointers.c.  The canonical address of what was mapped at `original`, inside or outside of this fragment; of
  * any fragment of the object. */
 uintptr_t canonical_address(const struct moved_fragment *, uintptr_t original);
 uintptr_t moving_canonical(const struct moving *, uintptr_t original);
 /* Returns 1 if the canonical address of the fragment's code at this offset is the original. */
 int canonical_stays(const struct moved_fragment *, uintptr_t offset);
-/* moved/pointers.c.  Sets `is_canonical` and `fixed` of the planned fragments, and makes RELRO writable; or
+/* Sets `is_canonical` and `fixed` of the planned fragments, and makes RELRO writable; or
  * returns NULL, and all addresses are the originals.  canonical_end must follow. */
 struct moved_writing *canonical_plan(struct mvld_image *);
 void canonical_end(struct mvld_image *, struct moved_writing *, int failed);
@@ -267,10 +265,6 @@ int moved_library(const struct mvld_image *, struct mvld_symbol *code, struct mv
 /* Two more: GDB's JIT interface. */
 #define MOVED_JIT "mvld_moved_jit"
 #define MOVED_JIT_CHANGED "mvld_moved_jit_changed"
-
-/* Adds it to the frames of the first code that moves.  Ascending, below the region; `frame` outlives the
- * image. */
-void rimf_image_describe(struct mvld_image *, const struct rimf_described *, size_t n);
 
 /* While caller_hooks() runs: returns 1 if the code at this address is about to be replaced by a snapshot's,
  * which contains the hooks of the process that made it.  If that is not possible after all, the snapshot is

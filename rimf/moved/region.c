@@ -11,16 +11,6 @@
 #include <errno.h>    /* numbers only */
 #include <sys/mman.h> /* numbers only */
 
-void rimf_image_describe(struct mvld_image *image, const struct rimf_described *list, size_t n)
-{
-    struct rimf_described *own = rimf_heap_alloc(&image->heap, n * sizeof *own);
-
-    if (!own)
-        return; /* for unwinders the stack ends there */
-    image->described = memcpy(own, list, n * sizeof *own);
-    image->n_described = n;
-}
-
 /* ---- the region -------------------------------------------------------------------- */
 
 /* Whether it is memory that an object reserved and nobody uses: a segment without rights.  A readable one is

@@ -48,11 +48,10 @@ void symfile_measure(struct mvld_image *image, struct symfile *f)
     for (size_t i = f->first; i < f->end; i++) {
         struct analysis_symbols in;
         const struct analysis *s;
-        const char *why;
 
         if (!moved_is_first(image->moved, i))
             continue;
-        s = rimf_analysis_whole(image, (struct rimf_object *)image->moved->list[i].object, &why);
+        s = rimf_analysis_whole(image, (struct rimf_object *)image->moved->list[i].object, NULL);
         if (!s || !analysis_symbols(s, &in))
             continue;
         f->symbols_room += in.n;

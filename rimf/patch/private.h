@@ -155,8 +155,6 @@ int patch_longer(const struct rimf_patch_host *, void *array, size_t n, size_t s
 int patch_order(struct mvld_batch *);
 /* Sets the `result` of patches that may not be applied; returns their number. */
 size_t patch_verify(struct mvld_batch *);
-/* Whether the memory at the patch has these bytes. */
-int patch_holds(const struct mvld_patch *, const uint8_t *bytes);
 /* If undoing failed: finds the patches in force, and sets `err` for the others.  Returns 1, for `apply`. */
 int patch_finish(struct mvld_batch *, int err);
 /* Returns 0 if the bytes [start, end) are in code that may be changed; `known` is more such code around

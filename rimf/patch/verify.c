@@ -82,7 +82,8 @@ static int map(struct mvld_batch *b, uintptr_t start, uintptr_t end)
     return end <= region->end ? 0 : -EFAULT;
 }
 
-int patch_holds(const struct mvld_patch *patch, const uint8_t *bytes)
+/* Whether the memory at the patch has these bytes. */
+static int holds(const struct mvld_patch *patch, const uint8_t *bytes)
 {
     __asm__ volatile("" : : : "memory"); /* methods write behind the compiler's back */
     return patch_same((const void *)patch->address, bytes, patch->length);
@@ -92,7 +93,7 @@ int patch_finish(struct mvld_batch *b, int err)
 {
     for (size_t i = 0; i < b->n; i++) {
         struct mvld_patch *patch = &b->patches[i];
-        if (patch->result == 0 && !patch_holds(patch, patch->replace))
+        if (patch->result == 0 && !holds(patch, patch->replace))
             patch->result = err;
     }
     patch_say(b->patcher, err, "a batch failed half-way and could not be undone: "
@@ -202,7 +203,7 @@ size_t patch_verify(struct mvld_batch *b)
         } else {
             patch->result = patch_place(b, patch->address, patch->address + patch->length,
                                         &segment, &known);
-            if (patch->result == 0 && !patch_holds(patch, patch->expect))
+            if (patch->result == 0 && !holds(patch, patch->expect))
                 patch->result = -ESTALE;
         }
         if (taken > patch->address) {

@@ -79,11 +79,11 @@ static uintptr_t lead(const struct emit_calls *c, uintptr_t target)
 }
 
 /* Fragments from number `made` of the list on were made with their calls bound as wanted when they moved.
- * Returns a list of the other calls, and makes it the one of `c`.  NULL: out of memory. */
-static struct analysis_call *leave_out_moved(struct emit_calls *c, size_t made)
+ * Returns a list of the other calls, and makes it the one of `c`.  NULL: no analysis, with a sentence in *why; or out of
+ * memory. */
+static struct analysis_call *leave_out_moved(struct emit_calls *c, size_t made, const char **why)
 {
-    const char *why;
-    const struct analysis *s = rimf_analysis_whole(c->image, c->object, &why);
+    const struct analysis *s = rimf_analysis_whole(c->image, c->object, why);
     const struct moved_code *moved = c->image->moved;
     struct analysis_call *left = s ? rimf_heap_alloc(&c->image->heap, c->n_calls * sizeof *left) : NULL;
     size_t n = 0, unit = 0;
@@ -114,8 +114,8 @@ static int open_calls(struct emit_calls *c, size_t made, struct analysis_call **
     c->calls = s->calls;
     c->n_calls = s->n_calls;
     if (rimf_has_moved(c->image, c->object)) {
-        *left = leave_out_moved(c, made);
-        error = !*left ? -ENOMEM : !c->n_calls ? -ENODATA : 0;
+        *left = leave_out_moved(c, made, why);
+        error = *why ? -ENODATA : !*left ? -ENOMEM : !c->n_calls ? -ENODATA : 0;
     }
     if (!error)
         error = emit_calls_open(c, 0, why);

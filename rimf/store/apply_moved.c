@@ -176,7 +176,7 @@ static int remember(struct applying *a)
 static void take_away(struct applying *a)
 {
     if (!a->file->laid.led)
-        manifest_region_unmap(a->file, a->image->sys, owner(a)->bias);
+        manifest_region_unmap(a->file, a->image->sys, owner(a)->bias, MANIFEST_PIECES);
 }
 
 static int map_file(struct applying *a)

@@ -41,8 +41,7 @@ static const Elf64_Phdr *segment_at(const struct manifest_file *file, uint32_t o
 
 /* ---- the region of moved code ------------------------------------------------------ */
 
-static void take_away(const struct manifest_file *file, const struct rimf_sys *sys, uintptr_t bias,
-                      int n)
+void manifest_region_unmap(const struct manifest_file *file, const struct rimf_sys *sys, uintptr_t bias, int n)
 {
     const struct manifest_region *region = file->view.region;
     size_t headers;
@@ -61,12 +60,6 @@ static void take_away(const struct manifest_file *file, const struct rimf_sys *s
     }
 }
 
-void manifest_region_unmap(const struct manifest_file *file, const struct rimf_sys *sys,
-                         uintptr_t bias)
-{
-    take_away(file, sys, bias, MANIFEST_PIECES);
-}
-
 static int map_pieces(const struct manifest_file *file, const struct rimf_sys *sys, uintptr_t bias,
                       int fd, const char **why)
 {
@@ -77,7 +70,7 @@ static int map_pieces(const struct manifest_file *file, const struct rimf_sys *s
                            MAP_PRIVATE | MAP_FIXED, fd, piece->offset);
 
         if (sys_failed(at)) {
-            take_away(file, sys, bias, i);
+            manifest_region_unmap(file, sys, bias, i);
             *why = "moved code cannot be mapped";
             return (int)at;
         }

@@ -337,10 +337,7 @@ int manifest_map(struct manifest_file *, const struct rimf_sys *, int folder, co
 /* The same for MANIFEST_FILE in that folder, which is opened, and closed after an error. */
 int manifest_map_start(struct manifest_file *, const struct rimf_sys *, const char *folder, uint32_t user,
                        const char **why);
-void manifest_close(struct manifest_file *, const struct rimf_sys *); /* closes the folder; the tables stay mapped */
 void manifest_unmap(struct manifest_file *, const struct rimf_sys *);
-/* Maps a text of the open file over that of the object with this bias; returns its address, or negative errno. */
-long overlay_map_text(const struct rimf_sys *, uintptr_t bias, const struct manifest_text *, int fd);
 /* Asks for large page cache pages for mapped, untouched code of a file that was written in large pieces. */
 void overlay_want_large(const struct rimf_sys *, int filtered, uintptr_t at, size_t size);
 /* Opens a file of the open folder if it is the one that was written.  Returns the descriptor, or negative errno with
@@ -385,10 +382,10 @@ int manifest_take_text_back(struct manifest_file *, const struct rimf_sys *, int
 /* Returns 1 if `text` is the pages of an executable, unwritable segment. */
 int overlay_is_text(const Elf64_Phdr *ph, size_t n, const struct manifest_text *);
 /* Maps moved code over the region of the object with this bias; 0, or negative errno and nothing is changed.  The
- * next restores the host loader's mapping. */
+ * next restores the host loader's mapping of the first `n` pieces. */
 int manifest_region_map(const struct manifest_file *, const struct rimf_sys *, uintptr_t bias,
                         const char **why);
-void manifest_region_unmap(const struct manifest_file *, const struct rimf_sys *, uintptr_t bias);
+void manifest_region_unmap(const struct manifest_file *, const struct rimf_sys *, uintptr_t bias, int n);
 
 /* The value of `build_id` for an object. */
 static inline uint64_t manifest_build_id(const struct mvld_object *object)

@@ -90,7 +90,8 @@ const char *manifest_other_read(const struct manifest *m, const struct rimf_sys 
     return NULL;
 }
 
-long overlay_map_text(const struct rimf_sys *sys, uintptr_t bias, const struct manifest_text *text, int fd)
+/* Maps it over that of the object with this bias; returns its address, or negative errno. */
+static long overlay_map_text(const struct rimf_sys *sys, uintptr_t bias, const struct manifest_text *text, int fd)
 {
     return sys_mmap(sys, bias + text->linked, text->size, PROT_READ | PROT_EXEC,
                     MAP_PRIVATE | MAP_FIXED, fd, text->offset);
@@ -108,18 +109,12 @@ void overlay_want_large(const struct rimf_sys *sys, int filtered, uintptr_t at, 
         SYS3(sys, SYS_madvise, at, size, MADV_HUGEPAGE);
 }
 
-void manifest_close(struct manifest_file *file, const struct rimf_sys *sys)
-{
-    if (file->folder >= 0)
-        sys_close(sys, file->folder);
-    file->folder = -1;
-}
-
 void manifest_unmap(struct manifest_file *file, const struct rimf_sys *sys)
 {
     if (file->map)
         sys_munmap(sys, (uintptr_t)file->map, file->size);
-    manifest_close(file, sys);
+    if (file->folder >= 0)
+        sys_close(sys, file->folder);
     *file = (struct manifest_file){.folder = -1};
 }
 
