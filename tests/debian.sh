@@ -8,13 +8,15 @@
 # or glibc is upgraded; enabled programs are not renewed after packages change; or mvld is removed though a
 # program needs it.
 #
-# Needs root, debootstrap and a mirror; takes some twenty minutes.
+# Needs root, debootstrap and a mirror; takes some twenty minutes.  $MVLD_UPGRADES names another number of upgrades of
+# mvld than 11, $MVLD_STARTERS of programs that start without pause meanwhile, $MVLD_KILLS of upgrades that are killed.
 set -euo pipefail
 checkout=$(cd "$(dirname "$0")/.." && pwd)
 . "$checkout/tests/bare-debian.sh"
 in_namespace "$@"
 make_scratch
 builder=$scratch/builder machine=$scratch/machine
+upgrades=${MVLD_UPGRADES:-11} starters=${MVLD_STARTERS:-10} kills=${MVLD_KILLS:-10}
 # What is enabled, and how each shows that it starts.
 declare -A programs=([clang]="clang --version" [nginx]="nginx -v" [redis-server]="redis-server --version"
     [sqlite3]="sqlite3 :memory: select(6*7)" [own]="own") plainly
@@ -140,6 +142,24 @@ apt() { inside "$machine" apt-get -q -y --no-install-recommends "$@" >"$scratch/
 
 install() { apt install --allow-downgrades --reinstall "$@" || { tail "$scratch/log"; failed "apt install $*"; }; }
 
+dpkg_install() {
+    inside "$machine" dpkg -i "$@" >"$scratch/log" 2>&1 || { tail "$scratch/log"; failed "dpkg -i $*"; }
+}
+
+# killed_upgrade DEB...: dpkg and all that it runs are killed at some moment.  Each of mvld's files is one version's.
+killed_upgrade() {
+    local session file
+    setsid chroot "$machine" env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin dpkg -i "$@" >"$scratch/log" 2>&1 &
+    session=$!
+    sleep "$(printf 0.%03d $((RANDOM % 1000)))"
+    kill -KILL -- "-$session" 2>/dev/null || true
+    wait "$session" 2>/dev/null || true
+    while read -r file; do
+        cmp -s "$scratch/first$file" "$machine$file" || cmp -s "$scratch/later$file" "$machine$file" ||
+            failed "a killed upgrade: $file is of no version"
+    done < <(cd "$scratch/first" && find . -type f -printf '/%P\n')
+}
+
 # newer FOLDER PACKAGE...: later versions of packages of the release, in this folder of the machine (newer_package).
 newer() {
     local folder=$1 package version
@@ -153,11 +173,11 @@ newer() {
     done
 }
 
-# upgraded WHAT PACKAGE...: later versions of these come under ten programs, and enabled programs are renewed.
+# upgraded WHAT PACKAGE...: later versions of these come under programs that start, and enabled programs are renewed.
 upgraded() {
     local what=$1
     shift
-    echo "==> Upgrading $what under ten programs"
+    echo "==> Upgrading $what under $starters programs"
     newer "/packages/$what" "$@"
     load
     install $(cd "$machine" && printf "/%s " "packages/$what"/*.deb)
@@ -173,10 +193,10 @@ originals() {
     done
 }
 
-# load: ten times, programs start without pause until `quiet`, and must say what they always say.
+# load: programs start without pause until `quiet`, $starters at a time, and must say what they always say.
 load() {
     rm -f "$scratch/enough" "$scratch"/count.*
-    for i in {1..10}; do
+    for ((i = 0; i < starters; i++)); do
         (n=0 wrong=0
          while [ ! -e "$scratch/enough" ]; do
              for program in "${!programs[@]}"; do
@@ -209,6 +229,8 @@ cp "$builder"/one/{mvld,libmultiverse1}_*.deb "$machine/packages"
 mkdir "$machine/packages/later"
 cp "$builder"/later/{mvld,libmultiverse1}_*.deb "$machine/packages/later"
 first=$(cd "$machine" && printf "/%s " packages/*.deb) later=$(cd "$machine" && printf "/%s " packages/later/*.deb)
+for package in "$builder"/one/mvld_*.deb; do dpkg-deb -x "$package" "$scratch/first"; done
+for package in "$builder"/later/mvld_*.deb; do dpkg-deb -x "$package" "$scratch/later"; done
 printf '#!/bin/sh\nexit 101\n' >"$machine/usr/sbin/policy-rc.d"
 chmod 755 "$machine/usr/sbin/policy-rc.d"
 depends=$(for p in "$builder"/one/mvld_*.deb; do dpkg-deb -f "$p" Depends; done | tr , '\n' |
@@ -247,15 +269,24 @@ files >"$scratch/enabled"
 same installed enabled "enabling" \
     '/(bin/(sqlite3|redis-check-rdb|clang|own)|sbin/nginx)$|/etc/mvld/|/var/(lib|cache)/mvld'
 
-echo "==> Upgrading mvld eleven times under ten programs"
+echo "==> Upgrading mvld $upgrades times under $starters programs"
 load
-for _ in 1 2 3 4 5; do
-    install $later
-    install $first
+for ((n = 0; n < upgrades; n++)); do
+    dpkg_install $([ $((n % 2)) = 0 ] && echo $later || echo $first)
 done
-install $later
+dpkg_install $later
 quiet "upgrading mvld"
 renewed "another mvld"
+
+echo "==> Killing $kills upgrades under $starters programs"
+load
+for ((n = 0; n < kills; n++)); do
+    killed_upgrade $([ $((n % 2)) = 0 ] && echo $first || echo $later)
+done
+dpkg_install $later
+quiet "killed upgrades"
+[ -z "$(inside "$machine" dpkg --audit; inside "$machine" dpkg --verify mvld)" ] || failed "killed upgrades leave something"
+renewed "killed upgrades"
 
 upgraded library zlib1g
 upgraded program sqlite3 libsqlite3-0

@@ -56,4 +56,5 @@ def main():
             listed.write_text("\n".join(known) + "\n")
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -3,20 +3,25 @@
 killed installation leaves the one or the other.
 
 A failure means that an upgrade makes starts fail, or that after a power cut no program starts.
+
+$MVLD_UPGRADES names another number of upgrades than 40, $MVLD_STARTERS of programs that start meanwhile.
 """
+import ctypes
+import importlib.util
 import os
-import random
 import shutil
 import signal
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 from support import check, equal, finish, run, scratch
 
 mvld, loader, install = map(os.path.abspath, sys.argv[1:4])
+UPGRADES, STARTERS = int(os.environ.get("MVLD_UPGRADES", 40)), int(os.environ.get("MVLD_STARTERS", 8))
+sys.dont_write_bytecode = True  # beside the sources
+PTRACE = ctypes.CDLL(None).ptrace
 
 
 def versions(folder):
@@ -37,7 +42,7 @@ def starts_do_not_fail(folder, sources):
     shutil.copy(os.path.realpath("/bin/true"), program)
     equal(run(*put(folder, sources[0]))[0], 0, "the first installation")
     equal(run(mvld, "set-interp", "--loader", folder / "lib/ld.so", program)[0], 0, "set-interp")
-    started = [0] * 8
+    started = [0] * STARTERS
 
     def start(i):
         while not done.is_set():
@@ -51,7 +56,7 @@ def starts_do_not_fail(folder, sources):
     threads = [threading.Thread(target=start, args=(i,)) for i in range(len(started))]
     for thread in threads:
         thread.start()
-    for i in range(40):
+    for i in range(UPGRADES):
         equal(run(*put(folder, sources[i % 2]))[0], 0, "an upgrade")
     done.set()
     for thread in threads:
@@ -60,14 +65,39 @@ def starts_do_not_fail(folder, sources):
     equal(wrong[:3], [], f"{len(wrong)} of {sum(started)} starts failed")
 
 
+def killed_at(stop, function, *arguments):
+    """A child calls the function, and is killed at its stop of this number at a system call: each stops twice, before
+    and behind.  False: it came to its end before."""
+    child = os.fork()
+    if not child:
+        PTRACE(0, 0, None, None)  # PTRACE_TRACEME
+        os.kill(os.getpid(), signal.SIGSTOP)
+        function(*arguments)
+        os._exit(0)
+    for _ in range(stop + 1):
+        status = os.waitpid(child, 0)[1]
+        if not os.WIFSTOPPED(status):
+            equal(status, 0, "what nobody killed")
+            return False
+        PTRACE(24, child, None, None)  # PTRACE_SYSCALL
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    return True
+
+
 def killed_anywhere(folder, sources):
-    whole, to = {source.read_bytes() for source in sources}, folder / "lib" / "ld.so"
-    for i in range(30):
-        process = subprocess.Popen([str(word) for word in put(folder, sources[i % 2])], stdout=subprocess.DEVNULL)
-        time.sleep(random.random() * 0.06)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        check(to.read_bytes() in whole and to.stat().st_mode & 0o777 == 0o755, "a truncated loader")
+    found = importlib.util.spec_from_file_location("install", install)
+    installing = importlib.util.module_from_spec(found)
+    found.loader.exec_module(installing)
+    whole, to, stop = [source.read_bytes() for source in sources], folder / "lib" / "ld.so", 0
+    seen = set()
+    while killed_at(stop, installing.put, sources[stop % 2], to.parent):
+        content = to.read_bytes()
+        check(content in whole and to.stat().st_mode & 0o777 == 0o755, f"killed at stop {stop}: a truncated loader")
+        seen.add(content == whole[stop % 2])
+        equal(run(folder / "program")[0], 0, f"killed at stop {stop}: a start")
+        stop += 1
+    check(stop > 40 and len(seen) == 2, f"{stop} stops, {seen}: it was not killed on its way")
     equal(run(*put(folder, sources[1]))[0], 0, "the next one goes through")
     check(to.read_bytes() == sources[1].read_bytes(), "and is there")
     inode = to.stat().st_ino
