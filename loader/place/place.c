@@ -40,6 +40,8 @@
 #define SLACK_LOW (ROOM / 8)
 #define TRIES 64
 
+_Static_assert(PLACE_NONE_FROM == LOW_END - ROOM && PLACE_NONE_TO == LOW_END + ARENA, "place_near_low");
+
 /* dl-map-segments.h maps an object, and nothing else, with this flag. */
 #ifndef MAP_DENYWRITE
 #define MAP_DENYWRITE 0x800

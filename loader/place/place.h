@@ -23,6 +23,10 @@ struct arena {
     int spacious;         /* planned for a pass that takes much space (place_near_low) */
 };
 
+/* An executable linked to addresses that end between these has no room for libraries near it, wherever the heap is. */
+#define PLACE_NONE_FROM (1536ul << 20)
+#define PLACE_NONE_TO (3072ul << 20)
+
 void place_plan(struct loader *);
 void place_near_low(struct loader *, int spacious); /* a part of place_plan, for tests */
 void place_finish(struct loader *); /* called when all passes are known */

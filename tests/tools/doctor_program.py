@@ -84,6 +84,17 @@ with scratch() as folder:
     copy.chmod(0o755)
     equal(doctor(1)["loader"], ("problem", f"it does not start: {copy}: it is truncated", "mvld-restore --all"), "a part of one")
 
+    # Where no snapshot can be made, nothing is advised that would make one; and none can be made there.
+    for build, option, near in (["-no-pie", "-Wl,-Ttext-segment=0x7d000000"], "", 0), ([], "placement = as-is\n", 0), ([], "", 1):
+        program = compile_file(folder / "linked", "-O1", "-rdynamic", *build, folder / "program.c")
+        config.write_text("")
+        if not option:
+            equal(doctor(0)["loader"][2] is not None, bool(near), f"{build}: whether to enable it is advised")
+        config.write_text(f"[app]\nmatch = {program}\npasses = answer\n{option}")
+        found = doctor(0, mvld, "run", "--loader", loader, program)["snapshot"]
+        equal(found[2], f"mvld build {program}" if near else None, f"{build} {option}: advice")
+        equal(run(mvld, "build", "--loader", loader, program, env=env)[0], int(not near), f"{build} {option}: to build")
+
     script = folder / "script"
     script.write_text("#!/bin/sh\n")
     script.chmod(0o755)

@@ -63,7 +63,7 @@ static void report_loader(struct report *r, const struct program *p, const char 
     else if (objection)
         report_finding(r, name, FINDING_ABSENT, NULL, "it starts without mvld: %s", objection);
     else
-        report_finding(r, name, FINDING_ABSENT, enable, "it starts under %s; under mvld only by `mvld run'",
+        report_finding(r, name, FINDING_ABSENT, p->roomless ? NULL : enable, "it starts under %s; under mvld only by `mvld run'",
                        *p->interpreter ? p->interpreter : "no loader");
 }
 
@@ -124,8 +124,13 @@ static void report_snapshot(struct report *r, const struct program *p, const str
     struct cached c;
     uint64_t code = 0;
 
+    const char *placement = pipeline_setting(plan, "placement");
+
     if (!n) {
         report_finding(r, "snapshot", FINDING_ABSENT, NULL, "none can hold the work of these passes");
+    } else if (p->roomless || (placement && !strcmp(placement, "as-is"))) {
+        report_finding(r, "snapshot", FINDING_ABSENT, NULL, "none can be made: libraries lie where the kernel puts them (%s)",
+                       p->roomless ? "it is linked to addresses with no room near it" : "placement = as-is");
     } else if (!open_in(&c, &path, MANIFEST_SYSTEM_FOLDER, key) &&
                !(path_users_cache(users, sizeof users, "snapshots", &wrong) && open_in(&c, &path, users, key))) {
         report_finding(r, "snapshot", missing, remedy, "there is none for these passes and options");

@@ -7,6 +7,7 @@
 #include "tools/cache/print.h"
 #include "tools/common/tools.h"
 #include "tools/enable/enable.h"
+#include "tools/run/program.h"
 
 #include <getopt.h>
 #include <stdlib.h>
@@ -50,6 +51,18 @@ static void print_json(struct json *j, const char *program, const struct change 
     json_end(j, '}');
 }
 
+static void print_snapshot(int of_unit, const struct program_state *s)
+{
+    printf("snapshot of %.1f MiB of code, on disk %.1f MiB", cache_mib(s->code), cache_mib(s->size));
+    if (s->process)
+        fputs(", which its process uses", stdout);
+    else if (s->other)
+        printf("; not tried under the unit's settings: its process %d runs another file", s->other);
+    else if (of_unit)
+        fputs("; not tried under the unit's settings: it does not run", stdout);
+    putchar('\n');
+}
+
 static void print_text(const char *program, const struct change *c, const struct program_state *s)
 {
     const struct way *way = c ? way_of(c) : NULL;
@@ -63,12 +76,11 @@ static void print_text(const char *program, const struct change *c, const struct
         printf("%s, ", s->by);
     }
     if (s->why)
-        printf("%s -> %s\n", s->why, s->remedy);
+        printf("%s%s%s\n", s->why, s->remedy ? " -> " : "", s->remedy ? s->remedy : "");
     else if (!s->snapshot)
         puts("no snapshot: its passes run at each start");
     else
-        printf("snapshot of %.1f MiB of code, on disk %.1f MiB%s\n", cache_mib(s->code), cache_mib(s->size),
-               !way || !way->enter ? "" : s->process ? ", which its process uses" : "; not running: not tried under the unit's settings");
+        print_snapshot(way && way->enter, s);
 }
 
 static int report(const struct change *c, struct json *j)
@@ -165,6 +177,14 @@ static int is_named(const struct changes *rows, const char *program, char **name
     return is;
 }
 
+static int is_roomless(const char *program)
+{
+    struct program p;
+    int is = !program_open(&p, program) && p.roomless;
+    free(p.path);
+    return is;
+}
+
 /* One that the configuration names by path. */
 static int report_configured(void *listing, const struct configured *c)
 {
@@ -185,7 +205,7 @@ static int report_configured(void *listing, const struct configured *c)
         free(s.why);
         s.why = NULL;
     }
-    if (s.why)
+    if (s.why && !is_roomless(c->program))
         s.remedy = cached_build(c->program, c->analyses);
     if (*c->wrong) {
         s.why = must_print("no pass runs: %s", c->wrong);

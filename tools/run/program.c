@@ -10,6 +10,7 @@
 
 #include "loader/config/needed.h"
 #include "loader/manager/pipeline.h"
+#include "loader/place/place.h"
 #include "rimf/base/sys.h"
 
 #include <elf.h>
@@ -173,8 +174,11 @@ static void read_elf(struct program *p, int fd, const Elf64_Ehdr *h)
     Elf64_Phdr *ph = must_alloc(h->e_phnum, sizeof *ph);
     ssize_t size = pread(fd, ph, h->e_phnum * sizeof *ph, (off_t)h->e_phoff);
     size_t n = size > 0 ? (size_t)size / sizeof *ph : 0;
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
+        uint64_t end = ph[i].p_vaddr + ph[i].p_memsz;
+        p->roomless |= h->e_type == ET_EXEC && ph[i].p_type == PT_LOAD && end > PLACE_NONE_FROM && end < PLACE_NONE_TO;
         read_segment(p, fd, &ph[i]);
+    }
     needed_each(&rimf_sys_kernel, fd, ph, n, take_needed, p);
     free(ph);
     if (!*p->interpreter)

@@ -25,6 +25,7 @@ struct program {
     char interpreter[4096];     /* of an ELF file: PT_INTERP; of a script: the program behind #! */
     char argument[256];         /* of a script: the rest of the line, or "" */
     int musl; /* it needs musl */
+    int roomless; /* it is linked to addresses with no room for libraries near it, so it has no snapshot */
     unsigned char build_id[64];
     size_t build_id_size;
 };
