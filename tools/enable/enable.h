@@ -71,6 +71,7 @@ struct program_state {
     char *snapshot;      /* the folder of the one that a start applies, or NULL */
     uint64_t code, size; /* bytes of code in it, and on disk */
     pid_t process;       /* of a unit: it runs the program now; or 0 */
+    pid_t other;         /* of a unit: its process, which runs another file; or 0 */
 };
 void state_free(struct program_state *);
 

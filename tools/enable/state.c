@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 void state_free(struct program_state *s)
@@ -111,14 +112,24 @@ static char *executed(pid_t pid)
     return must_print("%s", path);
 }
 
+/* In a chroot, /proc has other paths of a process that has mounts of its own. */
+static int executes(pid_t pid, const char *program)
+{
+    char link[64], *path = executed(pid);
+    struct stat its, file;
+    snprintf(link, sizeof link, "/proc/%d/exe", pid);
+    int same = (path && !strcmp(path, program)) ||
+               (!stat(link, &its) && !stat(program, &file) && its.st_dev == file.st_dev && its.st_ino == file.st_ino);
+    free(path);
+    return same;
+}
+
 void state_of_unit(struct program_state *s, const struct change *c)
 {
     if (s->why || !way_of(c)->enter)
         return;
     pid_t pid = unit_process(c->field[CHANGE_PATH]);
-    char *file = pid ? executed(pid) : NULL;
-    if (file && !strcmp(file, change_program(c)))
-        s->process = pid;
+    *(pid && executes(pid, change_program(c)) ? &s->process : &s->other) = pid;
     char *snapshot = s->process ? snapshot_of_process(pid) : NULL;
     if (s->process && !snapshot) {
         char *unit = unit_of(c->field[CHANGE_PATH]);
@@ -127,7 +138,6 @@ void state_of_unit(struct program_state *s, const struct change *c)
         free(unit);
     }
     free(snapshot);
-    free(file);
 }
 
 char *enable_trouble(const struct change *c, char **remedy)
