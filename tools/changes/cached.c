@@ -3,6 +3,7 @@
  * changes/cached.c: see changes/cached.h.  These files can be made again, so nothing here is an error.
  */
 #include "tools/changes/cached.h"
+#include "tools/changes/made.h"
 #include "tools/common/paths.h"
 #include "tools/common/tools.h"
 #include "tools/interp/interp.h"
@@ -63,6 +64,7 @@ void cached_remove_all(void)
         for (size_t n = strlen(cache); n && cache[n - 1] == '/';) /* with a trailing slash, nftw follows a link */
             cache[--n] = 0;
         remove_tree(cache);
+        made_remove_folders(cache, !geteuid() || getenv("XDG_CACHE_HOME") ? 0 : 1); /* ~/.cache */
     }
     free(cache);
 }

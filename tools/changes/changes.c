@@ -8,6 +8,7 @@
  * tool is killed.
  */
 #include "tools/changes/changes.h"
+#include "tools/changes/made.h"
 #include "tools/common/tools.h"
 
 #include <errno.h>
@@ -246,10 +247,10 @@ const char *changes_remove(const char *path, const struct change *row)
 
 void changes_end(const char *path)
 {
-    char *aside = must_print("%s.new", path), *folder = folder_of(path);
+    char *aside = must_print("%s.new", path);
+    int is_homes = geteuid() && !getenv("MVLD_STATE") && !getenv("XDG_STATE_HOME");
     unlink(path);
     unlink(aside);
-    rmdir(folder);
-    free(folder);
+    made_remove_folders(path, is_homes ? 3 : 1); /* also ~/.local/state */
     free(aside);
 }

@@ -68,7 +68,7 @@ int changes_lock(const char *path, const char *subcommand, int make, const char 
 const char *changes_add(const char *path, const struct change *);
 const char *changes_remove(const char *path, const struct change *);
 
-/* With the lock: the record goes, and its folder, when nothing else is in it. */
+/* With the lock: the record goes, and its folder, when nothing else is in it; of a user also the folders above. */
 void changes_end(const char *path);
 
 /* With the lock; undo.c: takes one change back, and removes its row from the record when the change is no longer

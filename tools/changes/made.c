@@ -60,10 +60,13 @@ const char *made_remove(const char *path, const char *sum)
     return stands && unlink(path) ? strerror(errno) : NULL;
 }
 
-int made_remove_folder(const char *path)
+void made_remove_folders(const char *path, int n)
 {
-    char *folder = must_print("%.*s", (int)(strrchr(path, '/') - path), path);
-    int gone = !rmdir(folder);
+    char *folder = must_print("%s", path), *slash;
+    while (n-- > 0 && (slash = strrchr(folder, '/'))) {
+        *slash = 0;
+        if (rmdir(folder))
+            break;
+    }
     free(folder);
-    return gone;
 }

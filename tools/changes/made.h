@@ -20,7 +20,7 @@ int made_stands(const char *path, const char *sum);
 /* NULL: removed.  Otherwise the error. */
 const char *made_remove(const char *path, const char *sum);
 
-/* The folder of this file goes, if nothing is in it.  1: it is gone. */
-int made_remove_folder(const char *path);
+/* The folder of this file goes, if nothing is in it, then that one's, and so on: at most n. */
+void made_remove_folders(const char *path, int n);
 
 #endif

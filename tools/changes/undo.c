@@ -77,22 +77,27 @@ static const char *undo_file(const struct change *c)
 static const char *undo_config(const struct change *c)
 {
     const char *path = c->field[CHANGE_PATH], *why = undo_file(c);
-    int folders = !geteuid() ? 0 : getenv("XDG_CONFIG_HOME") ? 2 : 3;
     if (why)
         return why;
     cached_config_forget(path, change_program(c));
-    char *file = must_print("%s", path);
-    while (folders-- && made_remove_folder(file))
-        *strrchr(file, '/') = 0;
-    free(file);
+    made_remove_folders(path, !geteuid() ? 0 : getenv("XDG_CONFIG_HOME") ? 2 : 3);
     return NULL;
+}
+
+/* Likewise: ~/.local/bin. */
+static const char *undo_wrapper(const struct change *c)
+{
+    const char *why = undo_file(c);
+    if (!why)
+        made_remove_folders(c->field[CHANGE_PATH], !geteuid() ? 0 : 2);
+    return why;
 }
 
 static const char *undo_unit(const struct change *c)
 {
     const char *why = undo_file(c);
     if (!why)
-        made_remove_folder(c->field[CHANGE_PATH]);
+        made_remove_folders(c->field[CHANGE_PATH], 1);
     return why;
 }
 
@@ -105,7 +110,7 @@ static const struct kind {
 } kinds[] = {
     {"interp", interp_stands, undo_interp},
     {"file", file_stands, undo_config},
-    {"wrapper", file_stands, undo_file},
+    {"wrapper", file_stands, undo_wrapper},
     {"unit", file_stands, undo_unit},
 };
 
