@@ -239,6 +239,21 @@ def bound(world):
         equal(run(mvld, "cache", *words, env=world.env())[0], 2, str(words))
 
 
+def killed(world):
+    """What an analysis that was killed had written goes with the next look at the bound, and nobody's who writes now."""
+    world.mvld("analyze", world.lib)
+    whole, = world.cache.glob("analysis/*/*.mvld")
+    rests = [whole.with_name(f"{whole.name}.{name}") for name in ("aB3xYz", "cD4xYz")]
+    for rest in rests:
+        rest.write_bytes(whole.read_bytes()[:100])
+    os.utime(rests[0], (1, time.time() - 4000))
+    foreign = whole.with_name("notes.mvld.aB3xYz")
+    foreign.write_text("mine")
+    os.utime(foreign, (1, 1))
+    world.mvld("cache", "prune")
+    equal(sorted(whole.parent.iterdir()), sorted([whole, rests[1], foreign]), "what stays")
+
+
 def bound_after_analyze(world):
     """What `mvld analyze' calls up to date, the build that follows removes, and makes a snapshot without it; as after
     upgrades of mvld, when no start takes a snapshot with it."""

@@ -137,6 +137,8 @@ int cache_keep_within(const char *subcommand, uint64_t bound, int64_t since, str
     for (int i = lock < 0 ? CACHE_ANALYSIS : 0; i < CACHE_KINDS; i++)
         if (folders[i])
             cache_items_add(&items, folders[i]);
+    if (folders[CACHE_ANALYSIS])
+        cache_rests_remove(folders[CACHE_ANALYSIS]);
     failed = remove_oldest(subcommand, &items, bound, since, json);
     cache_items_free(&items);
     for (int i = 0; i < CACHE_KINDS; i++)

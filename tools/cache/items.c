@@ -13,6 +13,8 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 /* ---- what there is ------------------------------------------------------------------------ */
@@ -78,6 +80,37 @@ static void add_analyses(struct cache_items *items, const char *folder, const ch
     if (inner)
         closedir(inner);
     free(path);
+}
+
+#define REST_S 3600 /* nobody writes an analysis for so long */
+
+/* cdef….mvld.XXXXXX, under which rimf/analyze/write.c writes it. */
+static int is_rest(int folder, const char *name)
+{
+    size_t digits = strspn(name, "0123456789abcdef");
+    struct stat st;
+
+    return digits && !strncmp(name + digits, ".mvld.", 6) && strlen(name + digits) == 12 &&
+           !fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) && st.st_mtime + REST_S < time(NULL);
+}
+
+void cache_rests_remove(const char *path)
+{
+    DIR *folder = opendir(path), *inner;
+    struct dirent *entry, *file;
+
+    while (folder && (entry = readdir(folder))) {
+        char *byte = is_byte(entry->d_name) ? must_print("%s/%s", path, entry->d_name) : NULL;
+        inner = byte ? opendir(byte) : NULL;
+        while (inner && (file = readdir(inner)))
+            if (is_rest(dirfd(inner), file->d_name))
+                unlinkat(dirfd(inner), file->d_name, 0);
+        if (inner)
+            closedir(inner);
+        free(byte);
+    }
+    if (folder)
+        closedir(folder);
 }
 
 static int by_path(const void *a, const void *b)

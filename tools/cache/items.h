@@ -30,6 +30,8 @@ struct cache_items {
 int cache_item_measure(struct cache_item *);
 /* Adds the entries of this folder, by name.  0, or -1 with errno: it cannot be read. */
 int cache_items_add(struct cache_items *, const char *folder);
+/* Removes what killed writers of analyses left in this folder. */
+void cache_rests_remove(const char *folder);
 /* Adds the snapshots that this user's programs may start from: root's, and the user's own. */
 void cache_snapshots_add(struct cache_items *);
 void cache_items_free(struct cache_items *);
@@ -76,7 +78,7 @@ int cache_read_size(const char *text, uint64_t *size);
 /* The value of CACHE_BOUND_VARIABLE, or CACHE_BOUND. */
 uint64_t cache_bound(const char *subcommand);
 /* Removes and reports (to `json` if it is not NULL) the least recently used entries of this user's
- * cache until it has no more than `bound` bytes; keeps those used since `since`.  0, or -1:
+ * cache until it has no more than `bound` bytes; keeps those used since `since`.  Rests go.  0, or -1:
  * something could not be removed. */
 int cache_keep_within(const char *subcommand, uint64_t bound, int64_t since, struct json *json);
 
