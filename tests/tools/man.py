@@ -46,7 +46,7 @@ for subcommand in subcommands:
         contains(out, f"--{option}", f"mvld {subcommand}, of which mvld.1 says that it is there")
 
 # What --json says, as far as the sources name it.
-named = " ".join(re.findall(r"^\.Va (.*)$", pages["mvld.1"].read_text(), re.M)).split()
+named = " ".join(re.findall(r"^\.Va (.*)$", pages["mvld.1"].read_text() + pages["mvld-restore.8"].read_text(), re.M)).split()
 fields = {name for file in (Path(__file__).parents[2] / "tools").rglob("*.c")
           for name in re.findall(r'json_\w+\([\w.&>-]+, "([\w-]+)"', file.read_text())}
 check({"lacks", "trouble", "ratio-ppm"} <= fields, f"the tools' JSON has the fields {fields}")

@@ -43,9 +43,13 @@ def everything_taken_back(folder):
     for path, before in programs:
         check(path.read_bytes() != before, f"{path} was changed")
         contains(listed, f"{path}: {loader}\n", "--list")
+    stands = [{"program": str(path), "changed": str(path), "loader": loader, "stands": True} for path, _ in programs]
+    found = json.loads(run(restore, "--list", "--json")[1])
+    equal(sorted(found, key=str), sorted(stands, key=str), "--list --json")
     equal(run(mvld, "set-interp", "--restore", programs[2][0])[0], 0, "set-interp --restore")
     equal(len(rows()), 2, "a row goes with its change")
-    equal(run(restore, programs[0][0]), (0, "", ""), "one by name")
+    code, out, err = run(restore, "--json", programs[0][0])
+    equal((code, json.loads(out), err), (0, [{"program": str(programs[0][0]), "changed": str(programs[0][0]), "why": None}], ""), "one by name")
     check(programs[0][0].read_bytes() == programs[0][1], "one by name: its bytes")
     check(programs[1][0].read_bytes() != programs[1][1], "the other is as it was")
     equal(run(restore, "--all"), (0, "", ""), "--all")
@@ -62,8 +66,10 @@ def changed_since(folder):
     shutil.copy(os.path.realpath("/bin/false"), replaced)
     subprocess.run(["strip", stripped], check=True)
     gone.unlink()
-    code, out, err = run(restore, "--all")
-    equal(code, 1, "one is not what it was")
+    stand = {row["changed"]: row["stands"] for row in json.loads(run(restore, "--list", "--json")[1])}
+    equal(stand, {str(replaced): False, str(stripped): True, str(gone): False}, "--list --json")
+    code, out, err = run(restore, "--all", "--json")
+    equal((code, [row["changed"] for row in json.loads(out) if row["why"]]), (1, [str(stripped)]), "one is not what it was")
     contains(err, f"{stripped}: it was changed after set-interp: it starts under", "which, and what is true")
     equal(err.count("\n"), 1, "nothing else is said")
     equal(run(stripped)[0], 0, "it starts")

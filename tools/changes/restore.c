@@ -14,14 +14,15 @@
 #include <unistd.h>
 
 static const char usage[] =
-    "Usage: mvld-restore [--root FOLDER] --all | PROGRAM...\n"
-    "       mvld-restore [--root FOLDER] --list\n"
+    "Usage: mvld-restore [--root FOLDER] [--json] --all | PROGRAM...\n"
+    "       mvld-restore [--root FOLDER] [--json] --list\n"
     "\n"
     "Makes programs that mvld changed what they were before, byte for byte; what `mvld enable' made for\n"
     "them goes, and their snapshots.  It needs neither mvld nor a loader.\n"
     "\n"
     "  --all          all programs in the record of changes; the record goes, and the cache\n"
     "  --list         say which programs are in the record, and what is true of each\n"
+    "  --json         say of each change, as JSON, whether it stands, or whether it was taken back\n"
     "  --root FOLDER  for the machine whose root folder is mounted there (chroot); paths are that machine's\n"
     "  --help         this text\n"
     "\n"
@@ -44,6 +45,22 @@ static int is_recorded(const struct changes *rows, char *name)
     return 0;
 }
 
+/* The keys that all objects have. */
+static void json_change(struct json *j, const struct change *c)
+{
+    json_begin(j, NULL, '{');
+    json_string(j, "program", change_program(c));
+    json_string(j, "changed", c->field[CHANGE_PATH]);
+}
+
+static void list_json(const struct change *c, struct json *j)
+{
+    json_change(j, c);
+    json_string(j, "loader", strcmp(c->field[CHANGE_KIND], "interp") ? NULL : c->field[CHANGE_LOADER]);
+    json_bool(j, "stands", change_stands(c));
+    json_end(j, '}');
+}
+
 static void list_change(const struct change *c)
 {
     print_name(stdout, c->field[CHANGE_PATH]);
@@ -55,9 +72,14 @@ static void list_change(const struct change *c)
         printf(": made for %s\n", change_program(c));
 }
 
-static int undo_change(const char *record, const struct change *c)
+static int undo_change(const char *record, const struct change *c, struct json *j)
 {
     const char *why = change_undo(record, c);
+    if (j) {
+        json_change(j, c);
+        json_string(j, "why", why);
+        json_end(j, '}');
+    }
     if (why) {
         fprintf(stderr, "mvld-restore: %s: %s\n", c->field[CHANGE_PATH], why);
         return TOOL_FAILED;
@@ -77,9 +99,11 @@ int main(int argc, char **argv)
 {
     static const struct option options[] = {{"all", no_argument, NULL, 'a'},
                                             {"list", no_argument, NULL, 'l'},
+                                            {"json", no_argument, NULL, 'j'},
                                             {"root", required_argument, NULL, 'r'},
                                             {"help", no_argument, NULL, 'h'},
                                             {0}};
+    struct json json = {.to = stdout}, *j = NULL;
     const char *root = NULL;
     int all = 0, list = 0, status = TOOL_OK, c;
 
@@ -87,6 +111,7 @@ int main(int argc, char **argv)
         switch (c) {
         case 'a': all = 1; break;
         case 'l': list = 1; break;
+        case 'j': j = &json; break;
         case 'r': root = optarg; break;
         case 'h': fputs(usage, stdout); return TOOL_OK;
         default: return TOOL_USAGE;
@@ -108,17 +133,23 @@ int main(int argc, char **argv)
         why = changes_read(record, &rows);
     if (why) {
         fprintf(stderr, "mvld-restore: %s\n", why);
+        if (j)
+            puts("[]");
         return TOOL_FAILED;
     }
     int unknown = 0;
+    if (j)
+        json_begin(j, NULL, '[');
     for (int i = optind; i < argc; i++)
         unknown += !is_recorded(&rows, argv[i]);
     for (size_t i = rows.n; i-- > 0;) { /* the newest first */
         if (list)
-            list_change(&rows.row[i]);
+            j ? list_json(&rows.row[i], j) : list_change(&rows.row[i]);
         else if (all || is_named(&rows.row[i], argv + optind, argc - optind))
-            status |= undo_change(record, &rows.row[i]);
+            status |= undo_change(record, &rows.row[i], j);
     }
+    if (j)
+        json_end(j, ']');
     if (unknown) {
         fputs("mvld-restore: not every program named is in the record; --list shows it\n", stderr);
         status = TOOL_FAILED;
