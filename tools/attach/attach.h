@@ -123,7 +123,7 @@ struct attach_stopped { /* the thread's state, to be restored; and our memory in
     uint64_t mask;       /* of blocked signals */
     uint8_t *xstate;     /* NT_X86_XSTATE */
     size_t xstate_size;
-    uint64_t since;      /* attach_clock() when it was last seen running */
+    uint64_t since;      /* clock_ns() when it was last seen running */
     struct attach_waiting last; /* the thread that was stopped last, where it was; or zeros */
     uint64_t area, room, room_used; /* 0: no memory yet */
 };
@@ -140,9 +140,8 @@ int attach_resume(struct attach *, int request, unsigned milliseconds);
 int attach_interrupt(struct attach *); /* and waits: 0, or -1 */
 /* Lets the stopped thread go where it stands, and then the child that it made.  Returns -1. */
 int attach_leave(struct attach *, int signal);
-uint64_t attach_clock(void);
 void attach_pause(unsigned tries); /* between looks: the process needs the processor, too */
-/* The status of a thread that stops before attach_clock() says so, or -1; and the signal that it stopped with.
+/* The status of a thread that stops before clock_ns() says so, or -1; and the signal that it stopped with.
  * *ran, which may be NULL: when it was last seen running, if it was. */
 int attach_wait(pid_t thread, uint64_t until, uint64_t *ran);
 int attach_signal(int status);

@@ -250,10 +250,10 @@ uint64_t attach_room(const struct attach *a, size_t *size)
 /* Waits until the code says that the function has returned. */
 static int wait_done(struct attach *a, struct words *words)
 {
-    uint64_t until = attach_clock() + CALL_MS * UINT64_C(1000000);
+    uint64_t until = clock_ns() + CALL_MS * UINT64_C(1000000);
     int status;
 
-    for (unsigned tries = 0; attach_clock() < until; tries++) {
+    for (unsigned tries = 0; clock_ns() < until; tries++) {
         if (attach_read(a, a->stopped->area + WORDS, words, sizeof *words))
             return lost(a);
         if (words->done) /* again: the result may have been read too early */
@@ -323,7 +323,7 @@ int attach_give_back(struct attach *a)
     if (err)
         return lost(a);
     attach_release(a->thread, 0);
-    pause = attach_clock() - s->since; /* before the tool may have to wait for a processor */
+    pause = clock_ns() - s->since; /* before the tool may have to wait for a processor */
     attach_restore_priority(a);
     a->pause = pause > a->pause ? pause : a->pause;
     a->thread = 0;

@@ -196,7 +196,7 @@ static int add_program(struct attach *a, uint64_t until, uint64_t *debug)
     name_of_exe(a, exe, sizeof exe);
     do
         err = find_program(a, exe, &found, path, debug);
-    while (!err && !*debug && !is_static(a) && attach_clock() < until && usleep(100) == 0);
+    while (!err && !*debug && !is_static(a) && clock_ns() < until && usleep(100) == 0);
     found.name = must_print("%s", path);
     add_object(a, found);
     return err;
@@ -375,7 +375,7 @@ static void find_places(struct attach *a, const struct attach_object *object)
 
 int attach_objects(struct attach *a)
 {
-    uint64_t at, next, until = attach_clock() + CHANGES_MS * UINT64_C(1000000);
+    uint64_t at, next, until = clock_ns() + CHANGES_MS * UINT64_C(1000000);
     struct r_debug debug;
     struct link_map map;
     int err;
@@ -384,7 +384,7 @@ int attach_objects(struct attach *a)
         return -1;
     do
         err = !at || attach_read(a, at, &debug, sizeof debug);
-    while (!err && debug.r_state != RT_CONSISTENT && attach_clock() < until && usleep(100) == 0);
+    while (!err && debug.r_state != RT_CONSISTENT && clock_ns() < until && usleep(100) == 0);
     if (!err) {
         for (next = (uint64_t)debug.r_map; next && a->n_objects < OBJECTS_MAX; next = (uint64_t)map.l_next) {
             if (attach_read(a, next, &map, sizeof map))

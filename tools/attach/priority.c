@@ -14,6 +14,7 @@
  * which lasts until a killed tool's waiter has ended.
  */
 #include "tools/attach/attach.h"
+#include "tools/common/tools.h"
 
 #include <fcntl.h>
 #include <linux/futex.h>
@@ -105,7 +106,7 @@ static int has_begun(const struct attach_waiter *w)
 static void begin_waiter(struct attach *a, pid_t thread)
 {
     struct attach_waiter *w = mmap(NULL, sizeof *w, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    uint64_t until = attach_clock() + BEGIN_MS * UINT64_C(1000000);
+    uint64_t until = clock_ns() + BEGIN_MS * UINT64_C(1000000);
     pthread_t waiter;
 
     if (w == MAP_FAILED)
@@ -120,7 +121,7 @@ static void begin_waiter(struct attach *a, pid_t thread)
     }
     pthread_detach(waiter);
     a->waiter = w;
-    while (!has_begun(w) && attach_clock() < until)
+    while (!has_begun(w) && clock_ns() < until)
         nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL); /* it may have to run where the tool does */
     if (!has_begun(w)) /* a kernel without such locks, or the thread has ended */
         end_waiter(a);

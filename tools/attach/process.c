@@ -237,14 +237,9 @@ int attach_check(struct attach *a)
  * lock; who may not is told why by the checks behind this. */
 static int lock(struct attach *a)
 {
-    uint64_t until = attach_clock() + OTHERS_MS * UINT64_C(1000000);
-
     a->lock = openat(a->folder, "mem", O_RDONLY | O_CLOEXEC);
-    while (a->lock >= 0 && flock(a->lock, LOCK_EX | LOCK_NB)) {
-        if (errno != EWOULDBLOCK || attach_clock() > until)
-            return attach_fail(a, "process %d: another mvld is at it, and has not ended within %d s", a->pid, OTHERS_MS / 1000);
-        usleep(1000);
-    }
+    if (a->lock >= 0 && lock_within(a->lock, LOCK_EX, OTHERS_MS))
+        return attach_fail(a, "process %d: another mvld is at it, and has not ended within %d s", a->pid, OTHERS_MS / 1000);
     return 0;
 }
 

@@ -31,14 +31,6 @@
 #define LOOK_MS 100 /* between looks at what it waits for */
 #define CHILD_MS 1000 /* for which a child's end is waited for */
 
-uint64_t attach_clock(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 static void nap(unsigned microseconds)
 {
     nanosleep(&(struct timespec){0, microseconds * 1000}, NULL);
@@ -66,7 +58,7 @@ int attach_wait(pid_t thread, uint64_t until, uint64_t *ran)
     int status;
 
     for (unsigned tries = 0;; tries++) {
-        uint64_t now = attach_clock();
+        uint64_t now = clock_ns();
         pid_t got = waitpid(thread, &status, __WALL | WNOHANG);
 
         if (got == thread)
@@ -148,14 +140,14 @@ static int resume_until(struct attach *a, int request, uint64_t until, uint64_t 
 
 int attach_resume(struct attach *a, int request, unsigned milliseconds)
 {
-    return resume_until(a, request, attach_clock() + milliseconds * UINT64_C(1000000), NULL);
+    return resume_until(a, request, clock_ns() + milliseconds * UINT64_C(1000000), NULL);
 }
 
 static int interrupt(struct attach *a, uint64_t *ran)
 {
     if (ptrace(PTRACE_INTERRUPT, a->thread, NULL, NULL))
         return -1;
-    return wait_for_stop(a, PTRACE_CONT, attach_clock() + UINT64_C(1000000000), ran) == -1 ? -1 : 0;
+    return wait_for_stop(a, PTRACE_CONT, clock_ns() + UINT64_C(1000000000), ran) == -1 ? -1 : 0;
 }
 
 int attach_interrupt(struct attach *a)
@@ -207,13 +199,13 @@ static int look(struct attach *a, enum attach_place place, int waits)
 /* Follows the thread from call to call, to the end of a suitable one, or into a long one. */
 static int follow(struct attach *a, enum attach_place place)
 {
-    uint64_t until = attach_clock() + FOLLOW_MS * UINT64_C(1000000);
+    uint64_t until = clock_ns() + FOLLOW_MS * UINT64_C(1000000);
     int leaves = 0;
 
     for (;;) {
         int status;
 
-        a->stopped->since = attach_clock();
+        a->stopped->since = clock_ns();
         status = resume_until(a, PTRACE_SYSCALL, until, &a->stopped->since);
         if (status == -1)
             return a->child || interrupt(a, &a->stopped->since) ? -1 : look(a, place, 1);
@@ -229,7 +221,7 @@ static int follow(struct attach *a, enum attach_place place)
  * waits for that. */
 int attach_release(pid_t thread, int signal)
 {
-    uint64_t until = attach_clock() + UINT64_C(100000000);
+    uint64_t until = clock_ns() + UINT64_C(100000000);
 
     while (ptrace(PTRACE_DETACH, thread, NULL, signal)) {
         int status = attach_wait(thread, until, NULL);
@@ -244,13 +236,13 @@ int attach_release(pid_t thread, int signal)
 
 int attach_release_late(const struct attach *a, pid_t thread, unsigned milliseconds)
 {
-    uint64_t until = attach_clock() + milliseconds * UINT64_C(1000000);
+    uint64_t until = clock_ns() + milliseconds * UINT64_C(1000000);
     uint64_t look = (milliseconds < LOOK_MS ? milliseconds : LOOK_MS) * UINT64_C(1000000);
     int status;
 
     do
-        status = attach_wait(thread, attach_clock() + look, NULL);
-    while (status == -1 && attach_clock() < until && strchr("Rt", attach_thread_state(a, thread)));
+        status = attach_wait(thread, clock_ns() + look, NULL);
+    while (status == -1 && clock_ns() < until && strchr("Rt", attach_thread_state(a, thread)));
     if (status == -1)
         return -1;
     mend(thread);
@@ -287,7 +279,7 @@ int attach_leave(struct attach *a, int signal)
 static int stop_thread(struct attach *a, enum attach_place place, int childless)
 {
     attach_raise_priority(a, a->thread);
-    a->stopped->since = attach_clock();
+    a->stopped->since = clock_ns();
     if (interrupt(a, &a->stopped->since) || (childless && attach_has_children(a, a->thread)) ||
         (look(a, place, 1) && follow(a, place)))
         return attach_leave(a, 0);
@@ -306,11 +298,11 @@ static int waits_for_child(const struct attach *a)
  * was let go. */
 static int expect_none(struct attach *a, int waits, int keeps)
 {
-    uint64_t seized = attach_clock();
+    uint64_t seized = clock_ns();
     int status = -1;
 
-    for (unsigned tries = 0; status == -1 && attach_clock() - seized < CHILD_MS * UINT64_C(1000000); tries++) {
-        if ((waits ? attach_waits(a, a->thread, &a->stopped->before) : attach_clock() - seized > CLONE_MS * UINT64_C(1000000)) &&
+    for (unsigned tries = 0; status == -1 && clock_ns() - seized < CHILD_MS * UINT64_C(1000000); tries++) {
+        if ((waits ? attach_waits(a, a->thread, &a->stopped->before) : clock_ns() - seized > CLONE_MS * UINT64_C(1000000)) &&
             (!attach_has_children(a, a->thread) || (keeps && !waits_for_child(a))))
             return 0;
         attach_pause(tries);
@@ -363,14 +355,14 @@ static int is_to_end(const struct attach *a)
 
 int attach_rest(struct attach *a, enum attach_place place, unsigned milliseconds)
 {
-    uint64_t until = attach_clock() + milliseconds * UINT64_C(1000000);
+    uint64_t until = clock_ns() + milliseconds * UINT64_C(1000000);
 
     if (!a->stopped) {
         a->stopped = must_alloc(1, sizeof *a->stopped);
         a->stopped->xstate = must_alloc(1, XSTATE_MAX);
     }
     a->why[0] = 0;
-    for (unsigned round = 1; attach_clock() < until && !attach_has_ended(a); round++) {
+    for (unsigned round = 1; clock_ns() < until && !attach_has_ended(a); round++) {
         if (a->stray && !attach_release_late(a, a->stray, 0))
             a->stray = 0;
         if (is_to_end(a))

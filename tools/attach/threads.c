@@ -94,7 +94,7 @@ static int wait_one(struct attach *a, struct attach_thread *t, uint64_t until)
 
 int attach_stop_others(struct attach *a, unsigned milliseconds)
 {
-    uint64_t until = attach_clock() + milliseconds * UINT64_C(1000000);
+    uint64_t until = clock_ns() + milliseconds * UINT64_C(1000000);
     size_t waited = a->n_others; /* of an earlier call */
     int n;
 
@@ -202,7 +202,7 @@ void attach_step_out(struct attach *a, const struct attach_range *ranges, size_t
             t->is_stopped = 0;
             usleep(TRY_US);
             ptrace(PTRACE_INTERRUPT, t->thread, NULL, NULL);
-            if (wait_one(a, t, attach_clock() + UINT64_C(1000000000)))
+            if (wait_one(a, t, clock_ns() + UINT64_C(1000000000)))
                 return; /* it runs: who looks next finds it where it stood */
         }
     }

@@ -102,8 +102,8 @@ int cached_config_lock(const char *path)
 
     if (fd >= 0 && !flock(fd, LOCK_EX | LOCK_NB))
         asides_remove(path);
-    for (int tries = 0; fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) && tries < OTHERS_MS; tries++)
-        usleep(1000);
+    if (fd >= 0)
+        lock_within(fd, LOCK_SH, OTHERS_MS);
     free(folder);
     return fd;
 }

@@ -11,7 +11,9 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 void complain(const char *subcommand, const char *format, ...)
@@ -128,6 +130,26 @@ int make_folders(char *folder)
             return -1;
     }
     return mkdir(folder, 0755) && errno != EEXIST ? -1 : 0;
+}
+
+uint64_t clock_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+int lock_within(int fd, int operation, unsigned milliseconds)
+{
+    uint64_t until = clock_ns() + milliseconds * UINT64_C(1000000);
+
+    while (flock(fd, operation | LOCK_NB)) {
+        if (errno != EWOULDBLOCK || clock_ns() > until)
+            return -1;
+        usleep(1000);
+    }
+    return 0;
 }
 
 static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *at)

@@ -63,6 +63,11 @@ int make_folders(char *path);
 /* Removes a folder and its contents, on its file system only; links are not followed. */
 void remove_tree(const char *folder);
 
+/* Nanoseconds since some moment; nobody sets this clock. */
+uint64_t clock_ns(void);
+/* flock(2), which waits for so long at most.  0, or -1 with errno: EWOULDBLOCK if others have held it all the time. */
+int lock_within(int fd, int operation, unsigned milliseconds);
+
 /* Prints a string from a file, without control characters. */
 void print_name(FILE *, const char *);
 

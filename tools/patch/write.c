@@ -65,7 +65,7 @@ static int write_places(struct attach *a, const struct writing *w)
 /* Tries until no thread is inside the bytes. */
 static int write_standing(struct attach *a, const struct writing *w)
 {
-    uint64_t until = attach_clock() + STAND_MS * UINT64_C(1000000);
+    uint64_t until = clock_ns() + STAND_MS * UINT64_C(1000000);
     pid_t thread;
     int err;
 
@@ -81,7 +81,7 @@ static int write_standing(struct attach *a, const struct writing *w)
         if (!thread)
             return err;
         usleep(1000);
-    } while (attach_clock() < until);
+    } while (clock_ns() < until);
     return attach_fail(a, "process %d: thread %d stands where code is to be written, and does not go on", a->pid, thread);
 }
 
