@@ -34,6 +34,12 @@ answer() {
     done
     failed "$1: a service does not answer"
 }
+# well WHAT: both services answer, from their snapshots, and status has nothing to say.
+well() {
+    answer "$1"
+    for unit in redis-server nginx; do from_snapshot $unit || failed "$1: $unit has no snapshot"; done
+    mvld status || failed "$1: status"
+}
 # What status says of a unit that still runs without its snapshot mends that.
 mended() {
     local said
@@ -43,9 +49,7 @@ mended() {
         [ "$said" = "systemctl restart $unit.service" ] || failed "$1: status says of $unit: $said"
         $said
     done
-    answer "$1"
-    for unit in redis-server nginx; do from_snapshot $unit || failed "$1: $unit has no snapshot"; done
-    mvld status || failed "$1: status"
+    well "$1"
 }
 renewed() {
     for _ in {1..600}; do
@@ -75,8 +79,7 @@ answer "confined"
     failed "status does not say that the unit's settings keep it from its snapshot"
 rm /run/systemd/system/redis-server.service.d/zz.conf
 systemctl daemon-reload && systemctl restart redis-server
-answer "as before"
-mvld status >/log || { cat /log; failed "as before"; }
+well "as before"
 echo "==> Upgrading the programs under their enabled units"
 install /packages/programs/*.deb
 answer "upgraded"
@@ -85,15 +88,13 @@ renewed "upgraded"
 for unit in redis-server nginx; do
     from_snapshot $unit || { said=$(trouble $unit); [ "$said" = "systemctl restart $unit.service" ] && $said || failed "upgraded: $said"; }
 done
-answer "restarted"
-mvld status >/log || { cat /log; failed "upgraded"; }
+well "restarted"
 echo "==> Upgrading mvld"
 install /packages/later/*.deb
 answer "another mvld"
 renewed "another mvld"
 systemctl restart redis-server nginx
-answer "another mvld"
-mvld status || failed "another mvld"
+well "restarted under another mvld"
 echo "==> Disabling one unit, and purging"
 mvld disable redis-server || failed "disable"
 [ "$(systemctl show -p DropInPaths -p NeedDaemonReload --value redis-server | tr -d '\n')" = no ] || failed "systemd still has the drop-in"
