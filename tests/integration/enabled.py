@@ -179,7 +179,12 @@ def refused(machine):
     static = machine.folder / "programs" / "static"
     subprocess.run(["gcc", "-static", "-o", static, "-x", "c", "-"], input="int main(void) { return 0; }", text=True,
                    check=True)
+    high = static.with_name("high")
+    subprocess.run(["gcc", "-no-pie", "-Wl,-Ttext-segment=0x7d000000", "-o", high, "-x", "c", "-"], input="int main(void) { return 0; }",
+                   text=True, check=True)
     before = machine.files()
+    said = machine.fails("enable", high)
+    check(said.startswith("mvld enable: ") and "no snapshot" in said and "analys" not in said, f"a program without room for libraries: {said}")
     check("mvld did not make it" in machine.fails("enable", configured), "a file of the user's")
     check("static" in machine.fails("enable", static), "a static program")
     check("the machine needs" in machine.fails("enable", "/bin/ls"), "a program that the machine needs")

@@ -250,6 +250,8 @@ static const char *objection(const char *program, int force)
         return strerror(errno);
     if (p.kind != PROGRAM_OURS)
         why = p.kind == PROGRAM_SCRIPT ? objection_to_script(&p, force) : program_objection(&p);
+    if (!why && p.roomless)
+        why = "it is linked to addresses with no room for libraries near it, so no snapshot of it can be made";
     for (const char *c = program; !why && *c; c++)
         if (*c == '"' || *c == '\\' || (unsigned char)*c < ' ' || *c == 0x7f)
             why = "a path with a double quote, a backslash or a control character cannot be enabled";
