@@ -9,7 +9,8 @@
 # program needs it.
 #
 # Needs root, debootstrap and a mirror; takes some twenty minutes.  $MVLD_UPGRADES names another number of upgrades of
-# mvld than 11, $MVLD_STARTERS of programs that start without pause meanwhile, $MVLD_KILLS of upgrades that are killed.
+# mvld than 11, $MVLD_STARTERS of programs that start without pause meanwhile, $MVLD_KILLS of upgrades that are killed;
+# $MVLD_PACKAGES a folder with packages that were built before, in one/ and of a later version in later/.
 set -euo pipefail
 checkout=$(cd "$(dirname "$0")/.." && pwd)
 . "$checkout/tests/bare-debian.sh"
@@ -45,6 +46,10 @@ make_packages() {
     inside "$builder" apt-get -q update >/dev/null
     inside "$builder" apt-get -q install -y --no-install-recommends build-essential debhelper fakeroot lintian \
         >"$scratch/log" 2>&1 || { tail "$scratch/log"; failed "installing what builds packages"; }
+    if [ -n "${MVLD_PACKAGES-}" ]; then
+        cp -r "$MVLD_PACKAGES"/{one,later} "$builder"
+        return
+    fi
     tree /one
     tree /another/folder
     tree /later
