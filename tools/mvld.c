@@ -6,6 +6,15 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* What root makes serves everybody, whatever root's umask is; a program that is run keeps it. */
+static void serve_all(const struct subcommand *s)
+{
+    if (!geteuid() && s->run != tool_run && s->run != tool_build && s->run != tool_try)
+        umask(022);
+}
 
 static const struct subcommand subcommands[] = {
     {"try", tool_try, "whether a program gains by mvld"},
@@ -63,8 +72,10 @@ int main(int argc, char **argv)
         return flush_output(TOOL_OK);
     }
     for (size_t i = 0; i < sizeof subcommands / sizeof *subcommands; i++)
-        if (!strcmp(argv[1], subcommands[i].name))
+        if (!strcmp(argv[1], subcommands[i].name)) {
+            serve_all(&subcommands[i]);
             return flush_output(subcommands[i].run(argc - 1, argv + 1));
+        }
     fprintf(stderr, "mvld: no subcommand `%s'; see mvld --help\n", argv[1]);
     return TOOL_USAGE;
 }

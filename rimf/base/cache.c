@@ -36,6 +36,21 @@ size_t cache_user_folder(char *to, size_t size, const char *xdg, const char *hom
     return n < size ? n : 0;
 }
 
+/* What root makes serves everybody, whatever root's umask is. */
+static int is_roots(const struct rimf_sys *sys)
+{
+    return !SYS3(sys, SYS_geteuid, 0, 0, 0);
+}
+
+int cache_make_folder(const struct rimf_sys *sys, const char *path)
+{
+    long error = SYS3(sys, SYS_mkdirat, AT_FDCWD, path, 0755);
+
+    if (!error && is_roots(sys))
+        SYS3(sys, SYS_fchmodat, AT_FDCWD, path, 0755);
+    return (int)error;
+}
+
 int cache_make_folders(const struct rimf_sys *sys, char *path, size_t last)
 {
     char *slash[3];
@@ -47,7 +62,7 @@ int cache_make_folders(const struct rimf_sys *sys, char *path, size_t last)
             slash[n++] = at;
     while (n-- > 0) {
         *slash[n] = '\0';
-        error = SYS3(sys, SYS_mkdirat, AT_FDCWD, path, 0755);
+        error = cache_make_folder(sys, path);
         *slash[n] = '/';
     }
     return error == -EEXIST ? 0 : (int)error;
@@ -163,7 +178,11 @@ int cache_write_part(const struct rimf_sys *sys, int fd, const void *from, size_
 
 long cache_create(const struct rimf_sys *sys, int folder, const char *name)
 {
-    return SYS6(sys, SYS_openat, folder, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644, 0, 0);
+    long fd = SYS6(sys, SYS_openat, folder, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644, 0, 0);
+
+    if (!sys_failed(fd) && is_roots(sys))
+        SYS3(sys, SYS_fchmod, fd, 0644, 0);
+    return fd;
 }
 
 int cache_write(const struct rimf_sys *sys, int folder, const char *name, const void *bytes, size_t size)

@@ -180,10 +180,11 @@ static int is_changed(const struct rimf_table *table)
 static int make_folder(struct writer *w, const char *folder)
 {
     const struct rimf_sys *sys = w->image->sys;
-    long error = SYS3(sys, SYS_mkdirat, AT_FDCWD, folder, 0755), fd;
+    int error = cache_make_folder(sys, folder);
+    long fd;
 
     if (error)
-        return rimf_fail(w->image, (int)-error, "%s: the folder cannot be made (error %ld)",
+        return rimf_fail(w->image, -error, "%s: the folder cannot be made (error %d)",
                          folder, -error);
     fd = sys_openat(sys, folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW, 0);
     if (sys_failed(fd))

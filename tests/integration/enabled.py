@@ -51,6 +51,31 @@ def there_and_back(machine):
     check(did([machine.mvld, "status"]) == "no program is enabled\n", "status of nothing")
 
 
+def masked(machine):
+    """root's umask keeps nobody from what root made for everybody."""
+    one, two = machine.program("one"), machine.program("two")
+    other = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "env", "HOME=/nowhere"]
+    (machine.apps / "apps.d" / "two.conf").write_text(f"[app]\nmatch = {two}\npasses = direct-calls\non-miss = build\n")
+    mine = machine.apps / "apps.d" / "two.conf"
+    mine.chmod(0o644)
+    os.umask(0o077)
+    did([machine.mvld, "enable", one])
+    check(machine.is_applied(*other, one), "enabled, and no snapshot for others")
+    said = did([*other, machine.mvld, "status", one])
+    check(said == did([machine.mvld, "status", one]) and "snapshot of " in said, f"status for others: {said}")
+    did([machine.mvld, "disable", "--all"])
+    did([machine.mvld, "config"])
+    did([machine.mvld, "set-interp", two])
+    did([machine.mvld, "analyze", "--program", two])
+    did([two, "-c", "true"])
+    check(machine.is_applied(two), "the fixture: a start writes a snapshot")
+    check(machine.is_applied(*other, two), "what a start of root's has written is not for others")
+    done = did([machine.mvld, "run", two, "-c", "umask"])
+    check(done == "0077\n", f"a program's own umask: {done}")
+    subprocess.run([machine.restore, "--all"], check=True)
+    check(did([*other, machine.mvld, "status", "--json"]).strip() == "[]", "the record")
+
+
 def upgraded(machine):
     """The program's package replaces it: it starts plainly, status says so and names what mends it."""
     program = machine.program("upgraded")

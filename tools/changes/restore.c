@@ -11,6 +11,7 @@
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static const char usage[] =
@@ -125,6 +126,8 @@ int main(int argc, char **argv)
         fprintf(stderr, "mvld-restore: %s: %s\n", root, strerror(errno));
         return TOOL_FAILED;
     }
+    if (!geteuid())
+        umask(022); /* everybody may read the record */
     char *record = changes_path();
     struct changes rows = {0};
     const char *why = record ? NULL : "no HOME says where the record is";
