@@ -108,7 +108,7 @@ def upgraded(machine):
     os.utime(program)  # its snapshot fits no more, and its file is still one of set-interp
     brief = did([machine.mvld, "doctor"])
     check(brief.count(f"-> mvld enable {program}\n") == 1, f"one remedy is said once:\n{brief}")
-    loader = Path(libdir) / "ld-mvld.so.1"
+    loader = Path(libdir) / "mvld/ld-mvld.so.1"
     whole = loader.read_bytes()
     os.truncate(loader, 4096)
     done = subprocess.run([machine.mvld, "doctor"], capture_output=True, text=True)
@@ -232,7 +232,7 @@ def kept(machine):
     config.write_text(config.read_text() + "; a note of mine\n")
     check("was changed since mvld made it" in machine.fails("disable", edited), "an edited file")
     check(config.exists() and edited.read_bytes() == Path("/bin/bash").read_bytes(), "the file stays, the program is restored")
-    for path in Path(f"{prefix}/bin/mvld"), Path(f"{libdir}/ld-mvld.so.1"):
+    for path in Path(f"{prefix}/bin/mvld"), Path(f"{libdir}/mvld/ld-mvld.so.1"):
         path.unlink()
     subprocess.run([machine.restore, "--all"], check=True)
     check(other.read_bytes() == Path("/bin/bash").read_bytes(), "mvld-restore")

@@ -66,7 +66,7 @@ def wrapper_alone(machine):
     program = machine.command("tool")
     did([machine.mvld, "enable", "tool"])
     place = COMMANDS[0] / "tool"
-    parts = [Path(machine.mvld), Path(libdir) / "mvld/mvld-run", Path(libdir) / "ld-mvld.so.1"]
+    parts = [Path(machine.mvld), Path(libdir) / "mvld/mvld-run", Path(libdir) / "mvld/ld-mvld.so.1"]
 
     def says(when):
         done = subprocess.run([place, "-c", 'echo "$0 $*"; exit 7', "a b", "*"], capture_output=True, text=True)

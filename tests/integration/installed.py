@@ -34,6 +34,15 @@ int main(void)
     return 0;
 }
 """
+STATIC = r"""
+#include <dlfcn.h>
+#include <stdio.h>
+int main(void)
+{
+    puts(dlopen("libm.so.6", RTLD_NOW) ? "opened" : dlerror());
+    return 0;
+}
+"""
 UNCOMMITTED = "zero\nzero\n1\none\n"
 COMMITTED = "one\none\n0\none\n"
 CONFIGURATION = """[app]
@@ -54,7 +63,7 @@ def use(source, prefix, libdir, sysconfdir, plugin_dir, folder):
     with_plugin = support.PLUGIN.exists()
     for path in [f"{prefix}/bin/mvld", f"{prefix}/include/multiverse.h",
                  f"{prefix}/include/mvld/pass.h", f"{prefix}/include/mvld/descriptor.h",
-                 f"{libdir}/ld-mvld.so.1", f"{libdir}/libmultiverse.so.1",
+                 f"{libdir}/mvld/ld-mvld.so.1", f"{libdir}/libmultiverse.so.1",
                  f"{libdir}/libconcat.so.1",
                  f"{libdir}/mvld/passes/multiverse.so", f"{libdir}/mvld/passes/count.so",
                  f"{prefix}/share/man/man1/mvld.1",
@@ -69,7 +78,11 @@ def use(source, prefix, libdir, sysconfdir, plugin_dir, folder):
         if hidden.exists():
             subprocess.run(["mount", "-t", "tmpfs", "none", str(hidden)], check=True)
     os.chdir(folder)
-    subprocess.run(["ldconfig"], check=True)
+    done = subprocess.run(["ldconfig"], capture_output=True, text=True)
+    check(not done.returncode and "ld-linux" not in done.stderr, f"ldconfig: {done}")
+    # What is linked statically loads libraries by what ldconfig has found.
+    subprocess.run([support.CC, "-static", "-o", "static", "-x", "c", "-"], input=STATIC, text=True, check=True)
+    equal(did(["./static"]), "opened\n", "a static program that opens a library")
 
     mvld = f"{prefix}/bin/mvld"
     if shutil.which("systemd-analyze") and prefix in ("/usr", "/usr/local"):  # where systemd looks
@@ -77,7 +90,7 @@ def use(source, prefix, libdir, sysconfdir, plugin_dir, folder):
              *(f"{prefix}/lib/systemd/system/mvld-renew.{kind}" for kind in ("path", "service"))])
     listed = did([mvld, "passes"])
     check("count: " in listed and "multiverse: " in listed, f"mvld passes says\n{listed}")
-    equal(did([f"{libdir}/ld-mvld.so.1", "/bin/echo", "direct"]), "direct\n", "direct mode")
+    equal(did([f"{libdir}/mvld/ld-mvld.so.1", "/bin/echo", "direct"]), "direct\n", "direct mode")
     if not with_plugin:
         return
     Path("program.c").write_text(PROGRAM)

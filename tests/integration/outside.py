@@ -83,7 +83,7 @@ class World:
         root = folder / "root"
         did(["meson", "install", "-C", support.BUILD, "--no-rebuild", "--quiet", "--destdir", root])
         self.pkg_config = f"PKG_CONFIG_PATH={root}{libdir}/pkgconfig", f"PKG_CONFIG_SYSROOT_DIR={root}"
-        self.mvld, self.loader = f"{root}{prefix}/bin/mvld", f"{root}{libdir}/ld-mvld.so.1"
+        self.mvld, self.loader = f"{root}{prefix}/bin/mvld", f"{root}{libdir}/mvld/ld-mvld.so.1"
         self.documentation = Path(f"{root}{prefix}/share/doc/mvld/passes")
         check((self.documentation / "README.md").exists(), "passes/README.md is not installed")
         readme = (self.documentation / "README.md").read_text()
