@@ -53,7 +53,5 @@ void store_write(struct loader *, struct store_plan *);
 /* Ends the process with a line, on standard error for an error. */
 __attribute__((noreturn)) void store_end(struct loader *, const char *before, const char *text,
                                           int status);
-/* Prefix of that line if the snapshot was not written. */
-#define STORE_REFUSAL "mvld: no snapshot: "
 
 #endif

@@ -359,7 +359,7 @@ static __attribute__((noreturn)) void say_checked(struct loader *l, size_t n, in
 {
     const char *why = *l->refusal        ? l->refusal
                       : l->knobs->watcher ? l->knobs->watcher
-                      : !n               ? "none can hold the work of these passes"
+                      : !n               ? STORE_NOTHING
                       : !l->arena->end    ? as_is
                                          : "there is none for these passes and options";
 

@@ -45,6 +45,9 @@ void store_keep(struct loader *, int failed);
 /* If a mapped snapshot is not applied: changes words back to original code, or ends the program. */
 void store_forget(struct loader *);
 void store_or_exit(struct loader *);
+/* The prefix of the line that says why no snapshot was written, and a reason that is no fault. */
+#define STORE_REFUSAL "mvld: no snapshot: "
+#define STORE_NOTHING "none can hold the work of these passes"
 
 /* ---- folder.c ---------------------------------------------------------------------------- */
 

@@ -110,6 +110,7 @@ def use(source, prefix, libdir, sysconfdir, plugin_dir, folder):
     equal(did([program]), UNCOMMITTED, "another loader than ours")
     did([mvld, "set-interp", program])
     equal(did([program]), COMMITTED, "after mvld set-interp")
+    equal(did([mvld, "status"]), f"{program}: set-interp, no snapshot: its passes run at each start\n", "nothing is wrong")
     did([mvld, "set-interp", "--restore", program])
     equal(did([program]), UNCOMMITTED, "after mvld set-interp --restore")
     musl = Path(libdir) / "mvld" / "musl" / "libmultiverse.so.1"

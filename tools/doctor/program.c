@@ -4,6 +4,7 @@
  * the snapshot of its next start exists.
  */
 #include "loader/manager/private.h"
+#include "loader/store/store.h"
 #include "rimf/base/base.h"
 #include "tools/cache/state.h"
 #include "tools/common/paths.h"
@@ -127,7 +128,7 @@ static void report_snapshot(struct report *r, const struct program *p, const str
     const char *placement = pipeline_setting(plan, "placement");
 
     if (!n) {
-        report_finding(r, "snapshot", FINDING_ABSENT, NULL, "none can hold the work of these passes");
+        report_finding(r, "snapshot", FINDING_ABSENT, NULL, STORE_NOTHING);
     } else if (p->roomless || (placement && !strcmp(placement, "as-is"))) {
         report_finding(r, "snapshot", FINDING_ABSENT, NULL, "none can be made: libraries lie where the kernel puts them (%s)",
                        p->roomless ? "it is linked to addresses with no room near it" : "placement = as-is");

@@ -175,18 +175,29 @@ static int arrange(const struct wish *w, const struct target *t, const struct wa
     return 0;
 }
 
+/* A program of many names has a wrapper for each that was asked for. */
+static void note_name(const struct target *t)
+{
+    char *word = shell_word(t->called);
+    printf("  as %s it starts without mvld: mvld enable --by wrapper %s\n", t->called, word);
+    free(word);
+}
+
 /* By the earlier methods.  *n: their number. */
 static int arrange_again(const struct wish *w, const struct target *t, const struct state *s, int *n)
 {
-    int failed = 0;
+    int failed = 0, reached = !t->is_name;
     for (const struct change *c = NULL; !failed && (c = changes_next(&s->before, c, t->program));) {
         const struct way *way = way_of(c);
         char *called = way ? wrapper_program(c->field[CHANGE_PATH]) : NULL;
         *n += way != NULL;
-        failed = way && arrange(w, &(struct target){t->program, called ? called : t->called, NULL}, way,
+        reached |= way && (!way->text || (called && !strcmp(called, t->called)));
+        failed = way && arrange(w, &(struct target){.program = t->program, .called = called ? called : t->called}, way,
                                 c->field[CHANGE_PATH]);
         free(called);
     }
+    if (*n && !failed && !reached && !w->json)
+        note_name(t);
     return failed;
 }
 
@@ -290,7 +301,7 @@ static int enable_target(const struct wish *w, const struct target *t)
 
 static int enable(const struct wish *w, const char *name)
 {
-    struct target t = {.called = find_called(name), .unit = w->unit};
+    struct target t = {.called = find_called(name), .unit = w->unit, .is_name = !strchr(name, '/')};
     t.program = t.called ? realpath(t.called, NULL) : NULL;
     const char *why = t.program ? objection(t.program, w->force) : strerror(errno);
     char *record = changes_path();

@@ -17,6 +17,7 @@ struct target {
     char *program; /* the program's file, no link */
     char *called;  /* the path where it was found */
     const char *unit; /* of --unit, or NULL */
+    int is_name;   /* as a shell finds it, and no path was given */
 };
 
 /* A method makes one change, with a row in the record, by which it is reverted. */
@@ -79,7 +80,7 @@ void state_free(struct program_state *);
 void state_of(struct program_state *, const struct change *);
 /* Adds the unit's process, if it runs. */
 void state_of_unit(struct program_state *, const struct change *);
-/* Starts the program as by `way`, or as usual. */
+/* Starts the program as by `way`, or as usual.  Neither a snapshot nor a problem: its passes run at each start. */
 void state_try(struct program_state *, const struct way *, const char *program);
 
 /* The same as way_trouble, or why no snapshot is applied: to a start, or to the unit's process. */

@@ -9,6 +9,8 @@
 #include "tools/common/tools.h"
 #include "tools/enable/enable.h"
 
+#include "loader/store/store.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,14 +42,16 @@ static void measure(struct program_state *s)
     free(folder);
 }
 
-/* The loader's last line, without its prefix. */
+/* The loader's last line, without its prefix.  NULL: there is nothing that a snapshot could hold. */
 static char *reason(const char *said)
 {
-    static const char start[] = "mvld: no snapshot: ";
+    static const char start[] = STORE_REFUSAL;
     const char *line = said;
     for (const char *next; (next = strchr(line, '\n')) && next[1];)
         line = next + 1;
     line += strncmp(line, start, strlen(start)) ? 0 : strlen(start);
+    if (!strncmp(line, STORE_NOTHING, strlen(STORE_NOTHING)))
+        return NULL;
     return must_print("no snapshot is applied: %.*s", (int)strcspn(line, "\n"), line);
 }
 
@@ -68,7 +72,7 @@ int enable_has_snapshot(const char *program)
 {
     struct program_state s = {0};
     state_try(&s, NULL, program);
-    int has = !s.why;
+    int has = s.snapshot && !s.why;
     state_free(&s);
     return has;
 }
