@@ -11,8 +11,9 @@
  *         call    f
  *
  * and 3,,5 for the 6 bytes of `call *f@GOTPCREL(%rip)`. In a kernel cs prefixes (2e), which a
- * call ignores, fill up instead of a NOP: an instruction less.  After a tail call,
- * `.org .Lmv_site7+5, 0xcc` fills what the assembler saved with a short jump.
+ * call ignores, fill up instead of a NOP: an instruction less.  After a tail call, int3s fill
+ * what the assembler saved with a short jump.  It may also have moved the jump behind padding
+ * (-mbranches-within-32B-boundaries): then there is nothing to fill, and a commit refuses the site.
  *
  * An entry
  *     f:  [endbr64] [patchable area]
@@ -116,8 +117,10 @@ static void record_call(rtx_insn *insn)
     std::string fill = mv_is_kernel_model() ? "0x2e" : "";
     std::string align = ".p2align 3," + fill + (t.through_got ? ",5\n" : ",4\n");
     raw_before(align + label + ":\n" + mv_callsite_text(label, decl, anchor(label)), insn);
-    if (SIBLING_CALL_P(insn) && !t.through_got)
-        raw_after("\t.org " + label + "+5, 0xcc", insn);
+    if (SIBLING_CALL_P(insn) && !t.through_got) {
+        std::string size = "(" + label + "end-" + label + ")";
+        raw_after(label + "end:\n\t.skip -(" + size + " < 5) * (5-" + size + "), 0xcc", insn); /* true is -1 */
+    }
 }
 
 /* ---- reads of constants ---------------------------------------------------------------- */
