@@ -101,6 +101,9 @@ with scratch() as folder:
                               env={"LD_LIBRARY_PATH": "elsewhere/.."})
     contains(said, "elsewhere/../a.so: ", "a library of a relative LD_LIBRARY_PATH")
     equal((code, err), (0, ""), "a relative LD_LIBRARY_PATH")
+    # With these tunables the host loader lists the program, too, without a name.
+    code, said, err = analyze("--output", other, "--program", program, env={"GLIBC_TUNABLES": "glibc.cpu.hwcaps=-AVX2"})
+    equal((code, err), (0, ""), "GLIBC_TUNABLES")
 
     # What cannot be analysed: a sentence each, and the others are done.
     plain = compile_file(folder / "b.so", "-shared", "-fPIC", "-Wl,--build-id=none",

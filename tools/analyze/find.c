@@ -76,13 +76,13 @@ void paths_of_system(struct paths *p)
 /* ---- one program -------------------------------------------------------------------------- */
 
 /* Lines of ld.so --list: "\tname => /path (0x…)" or "\t/path (0x…)"; the path is relative when
- * LD_LIBRARY_PATH or a RUNPATH is; the vDSO has none. */
+ * LD_LIBRARY_PATH or a RUNPATH is; the vDSO has none, nor, with some GLIBC_TUNABLES, the program: "\t (0x…)". */
 static void take_line(struct paths *p, char *line)
 {
     char *path = strstr(line, "=> "), *end = strstr(line, " (0x");
 
-    path = path ? path + 3 : line + strspn(line, "\t ");
-    if (!end || !memchr(path, '/', (size_t)(end - path)))
+    path = path ? path + 3 : line + strspn(line, "\t");
+    if (!end || end < path || !memchr(path, '/', (size_t)(end - path)))
         return;
     *end = 0;
     paths_add(p, path);
