@@ -99,9 +99,27 @@ def killed_anywhere(folder, sources):
     equal(sorted(path.name for path in to.parent.iterdir()), ["ld.so"], "nothing is left beside it")
 
 
+def moved_elsewhere(folder, sources):
+    """Later versions have the loader in another folder."""
+    old, new = folder / "lib/ld.so", folder / "lib/own/ld.so"
+    before = old.read_bytes()
+    for variable in "DESTDIR", "MESON_INSTALL_DRY_RUN":
+        equal(run(sys.executable, install, folder / "list", new.parent, sources[0], env={variable: str(folder / "other")})[0], 0, variable)
+        check(not old.is_symlink() and old.read_bytes() == before, f"{variable}: this machine stays as it is")
+    for source in sources:
+        equal(run(sys.executable, install, folder / "list", new.parent, source)[0], 0, "the loader in another folder")
+        check(old.read_bytes() == new.read_bytes() == source.read_bytes(), "a program that names the earlier place has this version")
+        equal(run(folder / "program")[0], 0, "a start of it")
+    equal((folder / "list").read_text().split(), [str(old), str(new)], "what is to be uninstalled")
+    old.unlink()
+    equal(run(sys.executable, install, folder / "list", new.parent, sources[0])[0], 0, "where nothing is there")
+    check(not old.is_symlink(), "what was removed does not come back")
+
+
 with scratch() as scratched:
     os.chmod(scratched, 0o755)
     sources = versions(Path(scratched))
     starts_do_not_fail(Path(scratched), sources)
     killed_anywhere(Path(scratched), sources)
+    moved_elsewhere(Path(scratched), sources)
 finish()
