@@ -3,7 +3,8 @@
 #
 # bare-debian.sh: a bare Debian in a folder, for scripts that are sourced from tests/.  Needs root and
 # debootstrap.  $MVLD_FRESH_RELEASE names another release than bookworm (Debian 12): bullseye, trixie.
-# $MVLD_FRESH_BASE may name a folder to keep the bare system in between runs; what is in it is the release.
+# $MVLD_FRESH_BASE may name a folder to keep the bare system in between runs; a system that is there says which release
+# it is.
 release=${MVLD_FRESH_RELEASE:-bookworm}
 if [ -n "${MVLD_FRESH_BASE-}" ] && [ -e "$MVLD_FRESH_BASE/etc/os-release" ]; then
     release=$(. "$MVLD_FRESH_BASE/etc/os-release" && echo "$VERSION_CODENAME")

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* What root makes serves everybody, whatever root's umask is; a program that is run keeps it. */
+/* What root makes serves everybody, whatever root's umask is; a program that is run has root's own. */
 static void serve_all(const struct subcommand *s)
 {
     if (!geteuid() && s->run != tool_run && s->run != tool_build && s->run != tool_try)

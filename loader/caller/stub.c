@@ -107,9 +107,11 @@ void caller_describe(struct loader *l)
     struct rimf_described *list = rimf_api()->alloc(l->image, CALLER_FUNCTIONS * sizeof *list);
     uintptr_t slots[2];
 
+    if (!list)
+        return; /* for unwinders the stack ends there */
     rimf_image_feeder(l->image)->described = list;
-    rimf_image_feeder(l->image)->n_described = list ? CALLER_FUNCTIONS : 0; /* else for unwinders the stack ends there */
-    for (size_t i = 0; list && i < CALLER_FUNCTIONS; i++) {
+    rimf_image_feeder(l->image)->n_described = CALLER_FUNCTIONS;
+    for (size_t i = 0; i < CALLER_FUNCTIONS; i++) {
         const struct shape *shape = shape_of(i, slots);
 
         list[i] = (struct rimf_described){

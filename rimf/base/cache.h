@@ -34,7 +34,7 @@ int cache_is_own(uint32_t user, const char *xdg);
  * a sandbox.  0, or negative errno. */
 int cache_make_folders(const struct rimf_sys *, char *path, size_t last);
 
-/* Creates one, for everybody to read if root makes it.  0, or negative errno. */
+/* Creates one folder, for everybody to read if root makes it.  0, or negative errno. */
 int cache_make_folder(const struct rimf_sys *, const char *path);
 
 /* Opens `path`, of the kind S_IFREG or S_IFDIR, relative to the folder `at` (or AT_FDCWD), never
@@ -54,7 +54,8 @@ int cache_map(const struct rimf_sys *, int at, const char *path, uint32_t user, 
 #define CACHE_LOCK "lock"
 #define CACHE_UNFINISHED ".new"
 long cache_lock(const struct rimf_sys *, int at, const char *path, uint32_t user, int wait, const char **why);
-/* Creates a file, relative to the folder `at`, for everybody to read if root makes it; its descriptor, or negative errno. */
+/* Creates a file, relative to the folder `at`, for everybody to read if root makes it.  Returns its descriptor, or
+ * negative errno. */
 long cache_create(const struct rimf_sys *, int at, const char *path);
 /* Writes these bytes to the open file.  The next: a new file, synced.  0, or negative errno. */
 int cache_write_part(const struct rimf_sys *, int fd, const void *from, size_t size, uint64_t offset);

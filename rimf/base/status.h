@@ -10,9 +10,10 @@
 
 struct rimf_sys;
 
-/* What /proc/self/pagemap says about pages from `first` on. */
+/* What /proc/self/pagemap says about pages from `first` on.  It is opened by the first question; pagemap_close must
+ * follow. */
 struct pagemap {
-    const struct rimf_sys *sys;
+    const struct rimf_sys *sys; /* set this, all else 0 */
     int fd, is_opened;
     size_t n;
     uintptr_t first;

@@ -48,7 +48,8 @@ static int refuse(const struct asked *a, int error, const char *why)
 
 /* ---- what it is ---------------------------------------------------------------------------- */
 
-/* NULL if a function begins there, by its object's analysis; or why that is not known (static, or the last sentence). */
+/* NULL if a function begins there, by its object's analysis.  Otherwise why that is not known: a static sentence, or
+ * the image's last one. */
 static const char *no_function(struct mvld_image *image, uintptr_t address)
 {
     struct rimf_object *holder =

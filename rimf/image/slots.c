@@ -222,7 +222,8 @@ static const char *definition_of(const struct mvld_image *image, const struct ri
     return out->binding == STB_GNU_UNIQUE ? unique : NULL;
 }
 
-static void predict(const struct mvld_image *image, const struct rimf_object *object, uint32_t index, struct resolved *entry)
+static void predict(const struct mvld_image *image, const struct rimf_object *object, uint32_t index,
+                    struct resolved *entry)
 {
     struct mvld_symbol definition;
     Elf64_Sym symbol;

@@ -179,8 +179,10 @@ static void take_away(const struct making *m)
 /* The start of frames: behind the data before the region, if they are the first. */
 static uintptr_t begin_frames(const struct making *m)
 {
+    const struct rimf_feeder *feeder = &m->image->feeder;
+
     return m->n_frames ? m->frames
-                       : moved_frames_described(m->moved, m->image->feeder.described, m->image->feeder.n_described, m->frames);
+                       : moved_frames_described(m->moved, feeder->described, feeder->n_described, m->frames);
 }
 
 /* Makes code and frames of an object. */

@@ -125,8 +125,8 @@ static Elf64_Phdr load_of(uintptr_t linked, uint64_t offset, size_t size, Elf64_
                         .p_vaddr = linked, .p_paddr = linked, .p_filesz = size, .p_memsz = size};
 }
 
-/* elfutils takes all mappings of a file for one module, which begins with its first segment: the searched table.  It
- * needs that table, because a reader of all frames ends at the first object's end; and before .eh_frame. */
+/* elfutils takes all mappings of a file for one module, which begins with its first segment.  That is the searched
+ * table, without which elfutils would read .eh_frame in order, and end behind the first object's frames. */
 static void write_loads(struct head *head, const struct moved_code *moved, const struct symfile *f, uintptr_t code,
                         size_t code_size)
 {

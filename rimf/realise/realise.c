@@ -79,8 +79,8 @@ static uintptr_t lead(const struct emit_calls *c, uintptr_t target)
 }
 
 /* Fragments from number `made` of the list on were made with their calls bound as wanted when they moved.
- * Returns a list of the other calls, and makes it the one of `c`.  NULL: no analysis, with a sentence in *why; or out of
- * memory. */
+ * Returns a list of the other calls, and makes it the one of `c`.  NULL: no analysis, with a sentence in *why; or
+ * out of memory. */
 static struct analysis_call *leave_out_moved(struct emit_calls *c, size_t made, const char **why)
 {
     const struct analysis *s = rimf_analysis_whole(c->image, c->object, why);

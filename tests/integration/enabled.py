@@ -55,8 +55,8 @@ def masked(machine):
     """root's umask keeps nobody from what root made for everybody."""
     one, two = machine.program("one"), machine.program("two")
     other = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "env", "HOME=/nowhere"]
-    (machine.apps / "apps.d" / "two.conf").write_text(f"[app]\nmatch = {two}\npasses = direct-calls\non-miss = build\n")
     mine = machine.apps / "apps.d" / "two.conf"
+    mine.write_text(f"[app]\nmatch = {two}\npasses = direct-calls\non-miss = build\n")
     mine.chmod(0o644)
     os.umask(0o077)
     did([machine.mvld, "enable", one])
