@@ -214,7 +214,11 @@ static int read_site(struct mv_engine *engine, struct mv_unit *unit,
     named = named_by(engine, unit, field);
     site->address = address;
     if (!place_site(engine, unit, room, site, &decoded, &there)) {
-        if (!named || lead(engine, named))
+        struct mv_point *constant = named_constant(engine, unit, field);
+
+        if (constant)
+            constant->is_loaded = 1;
+        if (constant || !named || lead(engine, named))
             refuse_site(engine, unit, address, "no call or jump that could be changed");
         return 0;
     }
