@@ -83,8 +83,8 @@ ACTIONS = [  # $r: a random number of calls, $p: a library to open, $v: a value
 ]
 
 COMPILER_OPTIONS = ["-fno-plt", "-fcf-protection=full", "-fcf-protection=none", "-ffunction-sections",
-                    "-fno-jump-tables", "-fstack-protector-all", "-fomit-frame-pointer", "-fno-semantic-interposition", "-mtune=atom",
-                    "-mno-red-zone", "-fstack-clash-protection"]
+                    "-fno-jump-tables", "-fstack-protector-all", "-fomit-frame-pointer",
+                    "-fno-semantic-interposition", "-mtune=atom", "-mno-red-zone", "-fstack-clash-protection"]
 GCC_OPTIONS = ["-mtls-dialect=gnu2", "-fipa-pta", "-fpatchable-function-entry=8,2", "-funroll-all-loops",
                "-falign-functions=1", "-Wa,-mbranches-within-32B-boundaries"]
 LINKER_OPTIONS = ["-z,now", "-z,lazy", "-Bsymbolic-functions", "-Bsymbolic", "--gc-sections", "--hash-style=sysv",
@@ -189,8 +189,8 @@ class Program:
         pie = r.random() < .7
         options += ["-fPIC", "-shared"] if shared else ["-fPIE", "-pie"] if pie else ["-fno-pie", "-no-pie"]
         libraries = [l.file for l in (self.linked if not shared else self.linked[:own.number][:1])]
-        return [own.compiler, "-w", f"-I{HERE / 'random'}", *options, "-o", own.file, own.source, *libraries, *link,
-                "-Wl,--build-id,-rpath,$ORIGIN", *(["-rdynamic", "-pthread"] if not shared else []), "-lstdc++", "-lm",
+        return [own.compiler, "-w", f"-I{HERE / 'random'}", *options, "-o", own.file, own.source, "-Wl,--no-as-needed",
+                *libraries, *link, "-Wl,--build-id,-rpath,$ORIGIN", *(["-rdynamic", "-pthread"] if not shared else []), "-lstdc++", "-lm",
                 *support.LIBC]
 
     def make(self, folder):
@@ -225,8 +225,8 @@ def run(command, folder, **environment):
 def compare(folder, r):
     """What differs from the plain program: [(how, expected, found)]."""
     varied, differences = folder / "varied", []
-    environment = {"XDG_CACHE_HOME": folder / "cache", "MVLD_PASS_PATH": PASS_PATH, **r.choice([{}, {"LD_BIND_NOW": 1}])}
-    now = {k: v for k, v in environment.items() if k == "LD_BIND_NOW"}
+    now = r.choice([{}, {"LD_BIND_NOW": 1}])
+    environment = {"XDG_CACHE_HOME": folder / "cache", "MVLD_PASS_PATH": PASS_PATH, **now}
     expected = run(["./program"], folder, **now)
     support.analyze(folder / "cache", varied / "program", *varied.glob("lib*.so"),
                     "/lib/x86_64-linux-gnu/libc.so.6")
