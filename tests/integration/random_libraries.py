@@ -190,17 +190,16 @@ class Program:
         options += ["-fPIC", "-shared"] if shared else ["-fPIE", "-pie"] if pie else ["-fno-pie", "-no-pie"]
         libraries = [l.file for l in (self.linked if not shared else self.linked[:own.number][:1])]
         return [own.compiler, "-w", f"-I{HERE / 'random'}", *options, "-o", own.file, own.source, "-Wl,--no-as-needed",
-                *libraries, *link, "-Wl,--build-id,-rpath,$ORIGIN", *(["-rdynamic", "-pthread"] if not shared else []), "-lstdc++", "-lm",
-                *support.LIBC]
+                *libraries, *link, "-Wl,--build-id,-rpath,$ORIGIN", *([] if shared else ["-rdynamic", "-pthread"]),
+                "-lstdc++", "-lm", *support.LIBC]
 
     def make(self, folder):
         """Both builds; an error message, or None."""
         varied = folder / "varied"
         varied.mkdir()
         for library in self.libraries():
+            text = self.text(library)
             for where in folder, varied:
-                if where == folder:
-                    text = self.text(library)
                 (where / library.source).write_text(text)
             for attempt in range(4):
                 command = self.command(library, attempt == 3)
