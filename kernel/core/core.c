@@ -30,7 +30,7 @@ int mvk_start(void)
 
     if (err)
         return refuse(-err, image.error);
-    engine->others_change = mvk_others_change;
+    engine->tied_to_address = mvk_tied_to_address;
     return 0;
 }
 

@@ -55,8 +55,9 @@ int mvk_change_text(struct mvk_change *, size_t n);
 /* Sets the results as mvk_change_text would, and changes nothing. */
 void mvk_check_text(struct mvk_change *, size_t n);
 
-/* Is there a place that others change, but for NOPs of a jump's length? */
-int mvk_others_change(uintptr_t code, size_t size);
+/* Is there a place that others change, but for NOPs of a jump's length, or that they know by its address?  Then a copy
+ * would not do the same. */
+int mvk_tied_to_address(uintptr_t code, size_t size);
 
 /* ---- core.c */
 

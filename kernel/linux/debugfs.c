@@ -9,11 +9,11 @@
  */
 #include <linux/debugfs.h>
 #include <linux/init.h>
+#include <linux/pgtable.h>
 #include <linux/seq_file.h>
 #include <linux/slab.h>
 #include <linux/string.h>
 #include <linux/uaccess.h>
-#include <asm/sections.h>
 
 #include "kernel/linux/glue.h"
 
@@ -61,6 +61,14 @@ static int refuse(int err, const char *what, const char *why)
 	return err;
 }
 
+static bool is_read_only(const void *variable)
+{
+	unsigned int level;
+	const pte_t *pte = lookup_address((unsigned long)variable, &level);
+
+	return !pte || !pte_write(*pte);
+}
+
 static int set(char *name, const char *number)
 {
 	long long value;
@@ -76,8 +84,8 @@ static int set(char *name, const char *number)
 	reserved = mvl_reserved(variable);
 	if (reserved)
 		return refuse(-EPERM, name, reserved);
-	if (is_kernel_rodata((unsigned long)variable))
-		return refuse(-EPERM, name, "it is in read-only memory since the kernel has started");
+	if (is_read_only(variable))
+		return refuse(-EPERM, name, "it is in read-only memory since the kernel, or its module, has started");
 	return mvl_tell(name, mvk_set(variable, value));
 }
 

@@ -11,6 +11,7 @@
  *
  * The compiler plugin makes a variant of note() for each value; a commit changes the calls to lead to the
  * one that fits.  Until then note() looks at the variable.  As in user space (include/multiverse.h of mvld).
+ * A commit does not wait for tasks that are in a function: they leave it as they entered it.
  *
  * All functions may sleep, and stop all processors for a moment.  Not inside of CPU hotplug callbacks, which hold
  * the lock that these take.  Without CONFIG_MULTIVERSE the variables are variables.

@@ -12,6 +12,7 @@
 #include <linux/cpu.h>
 #include <linux/init.h>
 #include <linux/export.h>
+#include <linux/extable.h>
 #include <linux/kernel.h>
 #include <linux/kprobes.h>
 #include <linux/ktime.h>
@@ -191,9 +192,15 @@ void mvk_check_text(struct mvk_change *changes, size_t n)
 	mutex_unlock(&text_mutex);
 }
 
-/* A static call at a function's end is a return as long as there is nothing to call. */
-int mvk_others_change(uintptr_t code, size_t size)
+/*
+ * A static call at a function's end is a return as long as there is nothing to call.  The handler of a fault is found by
+ * the address of the instruction.
+ */
+int mvk_tied_to_address(uintptr_t code, size_t size)
 {
+	for (size_t i = 0; i < size; i++)
+		if (search_exception_tables(code + i))
+			return 1;
 	return static_call_text_reserved((void *)code, (void *)(code + size - 1));
 }
 

@@ -4,15 +4,11 @@
  * in the log, when something is not as it should be.
  */
 #include <linux/cpumask.h>
-#include <linux/jump_label.h>
 #include <linux/kprobes.h>
 #include <linux/moduleparam.h>
 #include <linux/spinlock.h>
 #include <linux/stacktrace.h>
-#include <linux/static_call.h>
 #include <linux/string.h>
-#include <asm/alternative.h>
-#include <asm/asm.h>
 
 #include "test.h"
 
@@ -20,8 +16,6 @@ bool multiverse_test_flag __multiverse;
 int multiverse_test_level __multiverse_values(0, 1, 2) = 1;
 
 __multiverse void multiverse_test_trace(void);
-__multiverse void multiverse_test_note(void);
-__multiverse void multiverse_test_tell(void);
 
 static DEFINE_SPINLOCK(lock);
 static unsigned long frames[16];
@@ -30,30 +24,6 @@ static unsigned int n_frames;
 __multiverse noinline int multiverse_test_ask(void)
 {
 	return multiverse_test_flag ? 2 : 1;
-}
-
-static DEFINE_STATIC_KEY_FALSE(noting);
-static int n_notes;
-
-/* A variant that is a NOP, until the static key is true. */
-__multiverse noinline void multiverse_test_note(void)
-{
-	if (multiverse_test_flag && static_branch_unlikely(&noting))
-		n_notes++;
-}
-
-static void take_note(void)
-{
-	n_notes++;
-}
-
-DEFINE_STATIC_CALL_NULL(told, take_note);
-
-/* A variant that is a return, until the static call has a function. */
-__multiverse noinline void multiverse_test_tell(void)
-{
-	if (multiverse_test_flag)
-		static_call_cond(told)();
 }
 
 /* Nothing is copied into the call: each variant has a frame. */
@@ -71,7 +41,7 @@ static noinline int binds(void)
 	CHECK(multiverse_test_ask() == 1);
 	multiverse_test_flag = true;
 	CHECK(multiverse_test_ask() == 1);
-	CHECK(multiverse_commit_refs(&multiverse_test_flag) == 3);
+	CHECK(multiverse_commit_refs(&multiverse_test_flag) == 4);
 	CHECK(multiverse_test_ask() == 2);
 	multiverse_test_flag = false;
 	CHECK(multiverse_test_ask() == 2);
@@ -110,79 +80,21 @@ static noinline int inlined(void)
 	return 0;
 }
 
-/* A call in an alternative, which only asm has, with a descriptor, as asm may write one. */
-#define CALL									\
-	"791:\tcall multiverse_test_ask\n\t"					\
-	".pushsection multiverse_callsites,\"a\",@progbits\n\t"			\
-	".balign 4\n\t"								\
-	".long 791b-., multiverse_test_ask-.\n\t"				\
-	".popsection\n\t"
-#define MOVE	"movl $7, %%eax\n\t"
-#define CHOOSE(before, after, feature)						\
-	({									\
-		int __result;							\
-		asm volatile(".balign 8\n\t" ALTERNATIVE(before, after, feature)		\
-			     : "=a" (__result), ASM_CALL_CONSTRAINT : : "rcx", "rdx",	\
-			       "rsi", "rdi", "r8", "r9", "r10", "r11", "memory", "cc");	\
-		__result;							\
-	})
+bool multiverse_test_late __multiverse __ro_after_init;
 
-/* It remains; it was replaced; it is the replacement, which is a copy of what the descriptor tells of. */
-static noinline bool alternatives_give(int asked)
+__multiverse noinline int multiverse_test_is_late(void)
 {
-	return CHOOSE(CALL, MOVE, ALT_NOT(X86_FEATURE_ALWAYS)) == asked &&
-	       CHOOSE(CALL, MOVE, X86_FEATURE_ALWAYS) == 7 &&
-	       CHOOSE(MOVE, CALL, X86_FEATURE_ALWAYS) == asked;
+	return multiverse_test_late ? 2 : 1;
 }
 
-static noinline int alternatives(void)
+/* A switch that is written while its module starts. */
+static noinline int set_once(void)
 {
-	CHECK(alternatives_give(1));
-	multiverse_test_flag = true;
-	CHECK(alternatives_give(1));
-	CHECK(multiverse_commit_refs(&multiverse_test_flag) >= 1);
-	CHECK(alternatives_give(2));
-	multiverse_test_flag = false;
-	CHECK(multiverse_revert() >= 1 && alternatives_give(1));
-	CHECK(multiverse_commit() >= 1 && alternatives_give(1));
-	return 0;
-}
-
-/* A static key in a variant is obeyed, whenever it changes. */
-static noinline int keys(void)
-{
-	n_notes = 0;
-	multiverse_test_flag = true;
-	CHECK(multiverse_commit_refs(&multiverse_test_flag) >= 1);
-	multiverse_test_note();
-	CHECK(n_notes == 0);
-	static_branch_enable(&noting);
-	multiverse_test_note();
-	CHECK(n_notes == 1);
-	static_branch_disable(&noting);
-	multiverse_test_note();
-	CHECK(n_notes == 1);
-	multiverse_test_flag = false;
-	CHECK(multiverse_commit_refs(&multiverse_test_flag) >= 1);
-	return 0;
-}
-
-/* The same for a static call. */
-static noinline int static_calls(void)
-{
-	n_notes = 0;
-	multiverse_test_flag = true;
-	CHECK(multiverse_commit_refs(&multiverse_test_flag) >= 1);
-	multiverse_test_tell();
-	CHECK(n_notes == 0);
-	static_call_update(told, take_note);
-	multiverse_test_tell();
-	CHECK(n_notes == 1);
-	static_call_update(told, NULL);
-	multiverse_test_tell();
-	CHECK(n_notes == 1);
-	multiverse_test_flag = false;
-	CHECK(multiverse_commit_refs(&multiverse_test_flag) >= 1);
+	CHECK(multiverse_test_is_late() == 1);
+	multiverse_test_late = true;
+	CHECK(multiverse_test_is_late() == 1);
+	CHECK(multiverse_commit_refs(&multiverse_test_late) == 1);
+	CHECK(multiverse_test_is_late() == 2);
 	return 0;
 }
 
@@ -286,6 +198,10 @@ module_param(damaged, int, 0);
 static bool untried;
 module_param(untried, bool, 0);
 
+/* The init fails behind a commit. */
+static bool fails;
+module_param(fails, bool, 0);
+
 static int wanders(void)
 {
 	for (int i = 0; i < 3; i++) {
@@ -331,7 +247,7 @@ static int put_probe(void)
 static int __init test(void)
 {
 	static int (*const tests[])(void) = {
-		binds, inlined, alternatives, keys, static_calls, traces, multiverse_test_probes, multiverse_test_optimized,
+		binds, inlined, set_once, multiverse_test_code, traces, multiverse_test_probes, multiverse_test_optimized,
 		multiverse_test_prefixed, shortages, locks,
 	};
 
@@ -339,6 +255,8 @@ static int __init test(void)
 		return damaged == 1 ? stays_generic() : wanders();
 	if (probed)
 		return put_probe();
+	if (fails)
+		return multiverse_commit() < 0 ? 0 : -EINVAL;
 	if (untried)
 		return multiverse_test_ask() == 1 ? 0 : -EINVAL;
 	for (int i = 0; i < ARRAY_SIZE(tests); i++) {

@@ -22,7 +22,11 @@ __multiverse int multiverse_test_ask(void);
 		}								\
 	} while (0)
 
-/* test_probes.c.  0 or negative errno, as all tests. */
+/* test_code.c.  Does nothing. */
+__multiverse void multiverse_test_note(void);
+
+/* test_code.c, test_probes.c.  0 or negative errno, as all tests. */
+int multiverse_test_code(void);
 int multiverse_test_probes(void);
 int multiverse_test_prefixed(void);
 int multiverse_test_optimized(void);

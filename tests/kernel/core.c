@@ -50,7 +50,7 @@ static void write_code(uintptr_t at, const void *bytes, size_t n)
 
 static uintptr_t others; /* where others change code */
 
-int mvk_others_change(uintptr_t code, size_t size)
+int mvk_tied_to_address(uintptr_t code, size_t size)
 {
     return others - code < size;
 }
@@ -188,7 +188,7 @@ static void pointers(void)
     CHECK(mvk_apply(MV_COMMIT, MV_ALL, NULL) >= 1);
     write_code((uintptr_t)nine, "\xb8\x09\0\0\0", 5); /* mov $9, %eax; nopl 0(%rax,%rax) until now */
     CHECK(call_operation() == 9);
-    /* A copy lacks what others change later: whom it is known of is called. */
+    /* A copy lacks what others change later: a function of which that is known is called. */
     for (int known = 0; known < 2; known++) {
         CHECK(mvk_apply(MV_REVERT, MV_ALL, NULL) >= 1);
         operations.get = ten;

@@ -202,8 +202,9 @@ struct mv_engine {
                                 * functions unchanged: another one need only compare the switches;
                                 * or 0 */
     uint8_t incomplete;        /* out of memory for descriptors: a commit would miss them */
-    /* NULL, or: do others change this code?  Then a body there is not copied; nor is one with a NOP of a jump's length. */
-    int (*others_change)(uintptr_t code, size_t size);
+    /* NULL, or: do others change this code, or know it by its address?  Then a body there is not copied; nor is one with a
+     * NOP of a jump's length. */
+    int (*tied_to_address)(uintptr_t code, size_t size);
     uint32_t n_slotted;        /* units whose words were made, so far */
     uint8_t n_asked;           /* operations requested by the program, up to MV_OFTEN */
     struct mv_engine *other;   /* the process already has this engine: use it */

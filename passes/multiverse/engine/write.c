@@ -73,8 +73,8 @@ static void read_body(struct mv_engine *engine, struct mv_point *point)
     if (engine->some_moved)
         body = mv_readable(engine, body, size);
     mv_inline_read((const uint8_t *)body, size, &point->inlined);
-    if (engine->others_change && point->inlined.usable)
-        point->inlined.usable = !point->inlined.nops && !engine->others_change(body, size);
+    if (engine->tied_to_address && point->inlined.usable)
+        point->inlined.usable = !point->inlined.nops && !engine->tied_to_address(body, size);
 }
 
 /* Sets the target of calls. */
