@@ -6,8 +6,8 @@
 
 The kernel `multiverse`, which build.py has built, is booted with one or two processors, and its memory saved by QEMU's
 monitor when everything is committed.  Others are linked of the objects that matter, and patched as they are when they
-start: returns, calls through pv_ops, static branches.  Instructions: counted in single steps, less those of a call of
-nothing.  Times: medians of interleaved samples.
+start: returns, calls through pv_ops, static branches, lock prefixes.  Instructions: counted in single steps, less those
+of a call of nothing.  Times: medians of interleaved samples.
 """
 import argparse
 import os
@@ -22,7 +22,8 @@ import build
 # The kernels, as (name, configuration, processors).
 BOTH = [("stock", "stock", 2), ("multiverse", "multiverse", 2)]
 LOCKS = [("SMP=n", "one", 1), ("multiverse, for one", "multiverse", 1), ("static branch, for one", "static", 1),
-         ("stock", "stock", 2), ("multiverse, for many", "multiverse", 2), ("static branch, for many", "static", 2)]
+         ("stock, for one", "stock", 1), ("stock", "stock", 2), ("multiverse, for many", "multiverse", 2),
+         ("static branch, for many", "static", 2)]
 # function: (its arguments, see native.c; the kernels; the objects; what it does)
 FUNCTIONS = {
     "inode_get_bytes": ("b", LOCKS, ("fs/stat.o", "kernel/locking/spinlock.o"), "a spin lock, two reads, the release"),
@@ -34,7 +35,7 @@ FUNCTIONS = {
 AT = 0x1000000  # where objects are linked
 THUNK = ".globl __x86_return_thunk\n.text\n__x86_return_thunk: ret\n"
 SCRIPT = """SECTIONS { .image 0x1000000 : { *(.text .text.* *.text) *(.data .data.* .data..* .rodata .rodata.* .bss .bss.*)
-    table = .; *(__jump_table) table_end = .; } }"""
+    table = .; *(__jump_table) table_end = .; locks = .; *(.smp_locks) locks_end = .; } }"""
 NOPS = {2: b"\x66\x90", 5: b"\x0f\x1f\x44\x00\x00"}
 
 
@@ -56,6 +57,7 @@ class Linked:
         self.code = bytearray(self.file.read_bytes())
         self.settle_calls()
         self.settle_branches(cpus)
+        self.settle_locks(cpus)
         self.file.write_bytes(self.code)
 
     def number(self, form, at):
@@ -84,6 +86,13 @@ class Linked:
             n = 2 if self.code[code] in (0xeb, 0x66) else 5
             leads = struct.pack("<b", target - code - 2) if n == 2 else struct.pack("<i", target - code - 5)
             self.code[code:code + n] = (b"\xeb" if n == 2 else b"\xe9") + leads if enabled != expected else NOPS[n]
+
+
+    def settle_locks(self, cpus):
+        """A kernel that starts with one processor makes a ds of each lock prefix, until a second one comes."""
+        for at in range(self.symbols["locks"] - AT, self.symbols["locks_end"] - AT, 4) if cpus == 1 else ():
+            assert self.code[at + self.number("<i", at)] == 0xf0
+            self.code[at + self.number("<i", at)] = 0x3e
 
 
 class Kernels:
