@@ -35,13 +35,16 @@ static int set_many(bool many)
 	return err;
 }
 
+/* Processors that run or may start: cpu_comes is not called again for one that stopped on its way behind it. */
+static unsigned int n_cpus;
+
 /* Called before a processor starts.  Only the second one matters: until then this one is alone. */
 static int cpu_comes(unsigned int cpu)
 {
 	int err = 0;
 
 	mvl_lock_cpus_held();
-	if (num_online_cpus() == 1) {
+	if (n_cpus == 1) {
 		err = set_many(true);
 		if (err)
 			pr_warn("multiverse: CPU %u stays away, spin locks cannot be made for many: %s\n%s", cpu,
@@ -49,6 +52,7 @@ static int cpu_comes(unsigned int cpu)
 		else if (IS_ENABLED(CONFIG_PREEMPTION))
 			synchronize_rcu_tasks();
 	}
+	n_cpus += !err;
 	mvl_unlock_cpus_held();
 	return err;
 }
@@ -57,7 +61,7 @@ static int cpu_comes(unsigned int cpu)
 static int cpu_is_gone(unsigned int cpu)
 {
 	mvl_lock_cpus_held();
-	if (num_online_cpus() == 1)
+	if (--n_cpus == 1)
 		set_many(false);
 	mvl_unlock_cpus_held();
 	return 0;
@@ -70,8 +74,12 @@ int __init mvl_spinlock_start(void)
 	cpus_read_lock();
 	err = cpuhp_setup_state_nocalls_cpuslocked(CPUHP_BP_PREPARE_DYN, "multiverse:spinlock", cpu_comes,
 						   cpu_is_gone);
-	if (err >= 0)
-		cpu_is_gone(0);
+	n_cpus = num_online_cpus();
+	if (err >= 0 && n_cpus == 1) {
+		mvl_lock_cpus_held();
+		set_many(false);
+		mvl_unlock_cpus_held();
+	}
 	cpus_read_unlock();
 	return err < 0 ? err : 0;
 }
