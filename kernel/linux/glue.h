@@ -13,6 +13,8 @@ void mvl_unlock(void);
 /* The same where CPU hotplug holds its own lock. */
 void mvl_lock_cpus_held(void);
 void mvl_unlock_cpus_held(void);
+/* The text with names instead of addresses, until the next call. */
+const char *mvl_named(const char *text);
 /* A result of core.h: an error is one line in the log. */
 int mvl_tell(const char *what, int result);
 

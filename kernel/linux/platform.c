@@ -70,15 +70,36 @@ void mvk_release(void *memory)
 	kvfree(memory);
 }
 
+/* Not everybody who reads the log may know where the kernel is: code has its name, data what the kernel makes of it. */
+const char *mvl_named(const char *text)
+{
+	static char named[512];
+	size_t n = 0;
+
+	while (*text && n < sizeof(named) - 1) {
+		unsigned long at;
+		int length;
+
+		if (!strncmp(text, "0x", 2) && sscanf(text, "%lx%n", &at, &length) == 1) {
+			n += scnprintf(named + n, sizeof(named) - n, kernel_text_address(at) ? "%pS" : "%p", (void *)at);
+			text += length;
+		} else {
+			named[n++] = *text++;
+		}
+	}
+	named[n] = 0;
+	return named;
+}
+
 void mvk_log(const char *line)
 {
-	pr_warn(PREFIX "%s\n", line);
+	pr_warn(PREFIX "%s\n", mvl_named(line));
 }
 
 int mvl_tell(const char *what, int result)
 {
 	if (result < 0)
-		pr_warn(PREFIX "%s: %s (%d)\n", what, mvk_error(), result);
+		pr_warn(PREFIX "%s: %s (%d)\n", what, mvl_named(mvk_error()), result);
 	return result;
 }
 

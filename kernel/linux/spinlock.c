@@ -47,8 +47,8 @@ static int cpu_comes(unsigned int cpu)
 	if (n_cpus == 1) {
 		err = set_many(true);
 		if (err)
-			pr_warn("multiverse: CPU %u stays away, spin locks cannot be made for many: %s\n%s", cpu,
-				mvk_error(), mvk_report());
+			pr_warn("multiverse: CPU %u stays away, spin locks cannot be made for many: %s\n", cpu,
+				mvl_named(err == -EBUSY ? mvk_report() : mvk_error()));
 		else if (IS_ENABLED(CONFIG_PREEMPTION))
 			synchronize_rcu_tasks();
 	}

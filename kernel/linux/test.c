@@ -227,9 +227,9 @@ static int stays_generic(void)
 	return locks();
 }
 
-/* Keeps a probe on a call of multiverse_test_ask() until the module goes, for who reads what is refused. */
-static bool probed;
-module_param(probed, bool, 0);
+/* Where a probe stands until the module goes: "call", of multiverse_test_ask(), or a function of vmlinux. */
+static char *probed;
+module_param(probed, charp, 0);
 static struct kprobe probe;
 
 static noinline int call(void)
@@ -239,8 +239,12 @@ static noinline int call(void)
 
 static int put_probe(void)
 {
-	probe.addr = multiverse_test_call_in(call, false);
-	CHECK(probe.addr && call() == 11);
+	if (strcmp(probed, "call")) {
+		probe.symbol_name = probed;
+	} else {
+		probe.addr = multiverse_test_call_in(call, false);
+		CHECK(probe.addr && call() == 11);
+	}
 	return register_kprobe(&probe);
 }
 
