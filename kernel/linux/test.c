@@ -16,6 +16,7 @@ bool multiverse_test_flag __multiverse;
 int multiverse_test_level __multiverse_values(0, 1, 2) = 1;
 
 __multiverse void multiverse_test_trace(void);
+__multiverse int multiverse_test_is_late(void);
 
 static DEFINE_SPINLOCK(lock);
 static unsigned long frames[16];

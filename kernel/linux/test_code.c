@@ -13,6 +13,7 @@
 #include "test.h"
 
 __multiverse void multiverse_test_tell(void);
+__multiverse unsigned long multiverse_test_load(const void *at);
 
 static DEFINE_STATIC_KEY_FALSE(noting);
 static int n_notes;
