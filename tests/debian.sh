@@ -152,13 +152,15 @@ dpkg_install() {
 }
 
 # killed_upgrade DEB...: dpkg and all that it runs are killed at some moment.  Each of mvld's files is one version's.
+# What ended before is no killed one: $killed counts those that SIGKILL ended.
 killed_upgrade() {
-    local session file
+    local session file status=0
     setsid chroot "$machine" env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin dpkg -i "$@" >"$scratch/log" 2>&1 &
     session=$!
     sleep "$(printf 0.%03d $((RANDOM % 1000)))"
     kill -KILL -- "-$session" 2>/dev/null || true
-    wait "$session" 2>/dev/null || true
+    wait "$session" 2>/dev/null || status=$?
+    [ $status != $((128 + 9)) ] || killed=$((killed + 1))
     while read -r file; do
         cmp -s "$scratch/first$file" "$machine$file" || cmp -s "$scratch/later$file" "$machine$file" ||
             failed "a killed upgrade: $file is of no version"
@@ -285,11 +287,14 @@ renewed "another mvld"
 
 echo "==> Killing $kills upgrades under $starters programs"
 load
+killed=0
 for ((n = 0; n < kills; n++)); do
     killed_upgrade $([ $((n % 2)) = 0 ] && echo $first || echo $later)
 done
 dpkg_install $later
 quiet "killed upgrades"
+echo "    $killed of $kills were killed before their end"
+[ "$killed" -gt 0 ] || failed "no upgrade was killed before its end"
 [ -z "$(inside "$machine" dpkg --audit; inside "$machine" dpkg --verify mvld)" ] || failed "killed upgrades leave something"
 renewed "killed upgrades"
 
