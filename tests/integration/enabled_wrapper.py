@@ -186,6 +186,24 @@ def users_wrapper(machine):
     did([*own, machine.mvld, "disable", "--all"])
     left = sorted(home.rglob("*"))
     check(left == before, f"left: {left}")
+    # Folders that she made herself stay, though they are empty.
+    hers = [home / name for name in (".local/bin", ".local/state", ".cache", ".config/mvld/apps.d")]
+    did([*own, "mkdir", "-p", *hers])
+    before = sorted(home.rglob("*"))
+    for back in [machine.mvld, "disable", "--all"], [machine.restore, "--all"]:
+        did([*own, machine.mvld, "enable", "tool"])
+        did([*own, *back])
+        left = sorted(home.rglob("*"))
+        check(left == before, f"{back}: left: {left}, not {before}")
+    shutil.rmtree(home / ".local")
+    # Enabled two, and one after the other is taken back; the folder is mvld's, whoever was first in it.
+    machine.command("other")
+    did([*own, machine.mvld, "enable", "tool", "other"])
+    did([*own, machine.mvld, "disable", "tool"])
+    did([*own, machine.mvld, "disable", "other"])
+    check(not (home / ".local/bin").exists(), "a folder of mvld's is left")
+    did([*own, machine.mvld, "disable", "--all"])
+    check(not (home / ".local").exists() and (home / ".cache").exists(), "disable --all of nothing that is enabled")
     # Configured by hand, in her own folder.
     apps = home / ".config/mvld/apps.d"
     did([*own, "mkdir", "-p", apps])

@@ -3,6 +3,7 @@
  * changes/cached.c: see changes/cached.h.  These files can be made again, so nothing here is an error.
  */
 #include "tools/changes/cached.h"
+#include "tools/changes/changes.h"
 #include "tools/changes/made.h"
 #include "tools/common/paths.h"
 #include "tools/common/tools.h"
@@ -57,6 +58,18 @@ void cached_snapshots_remove(const char *program)
     free(cache);
 }
 
+const char *cached_make_folder(const char *record)
+{
+    char *cache = cache_of_record(), *last = cache ? strrchr(cache, '/') : NULL;
+    const char *why = NULL;
+    if (last) {
+        *last = 0;
+        why = changes_make_folders(record, cache);
+    }
+    free(cache);
+    return why;
+}
+
 void cached_remove_all(void)
 {
     char *cache = cache_of_record();
@@ -64,7 +77,6 @@ void cached_remove_all(void)
         for (size_t n = strlen(cache); n && cache[n - 1] == '/';) /* with a trailing slash, nftw follows a link */
             cache[--n] = 0;
         remove_tree(cache);
-        made_remove_folders(cache, !geteuid() || getenv("XDG_CACHE_HOME") ? 0 : 1); /* ~/.cache */
     }
     free(cache);
 }

@@ -10,6 +10,9 @@
  * a record of its own (MVLD_STATE) nothing, because other records' programs have the cache, too. */
 void cached_snapshots_remove(const char *program);
 
+/* With the record's lock held: the folder of this cache, but not the cache, with a row if it is new (changes_make_folders). */
+const char *cached_make_folder(const char *record);
+
 /* This cache whole: analyses, and snapshots of all programs; likewise. */
 void cached_remove_all(void);
 

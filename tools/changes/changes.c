@@ -55,6 +55,17 @@ static int parse_row(char *line, struct change *row)
     return n == CHANGE_FIELDS && row->field[CHANGE_PATH][0] == '/';
 }
 
+static int is_folder(const struct change *row)
+{
+    return !strcmp(row->field[CHANGE_KIND], "folder");
+}
+
+static void add_row(struct change **rows, size_t *n, const struct change *row)
+{
+    *rows = must_grow(*rows, *n + 1, sizeof **rows);
+    (*rows)[(*n)++] = *row;
+}
+
 const char *changes_read(const char *path, struct changes *c)
 {
     *c = (struct changes){.text = read_file(path)};
@@ -64,14 +75,16 @@ const char *changes_read(const char *path, struct changes *c)
     for (char *line; (line = strsep(&rest, "\n"));) {
         if (!*line)
             continue;
-        c->row = must_grow(c->row, c->n + 1, sizeof *c->row);
-        c->row[c->n] = (struct change){{NULL}};
-        if (!parse_row(line, &c->row[c->n])) {
-            size_t line_number = c->n + 1;
+        struct change row = {{NULL}};
+        if (!parse_row(line, &row)) {
+            size_t line_number = c->n_folders + c->n + 1;
             changes_free(c);
             return must_print("%s: line %zu is not one of mvld's", path, line_number);
         }
-        c->n++;
+        if (is_folder(&row))
+            add_row(&c->folder, &c->n_folders, &row);
+        else
+            add_row(&c->row, &c->n, &row);
     }
     return NULL;
 }
@@ -79,6 +92,7 @@ const char *changes_read(const char *path, struct changes *c)
 void changes_free(struct changes *c)
 {
     free(c->row);
+    free(c->folder);
     free(c->text);
     *c = (struct changes){0};
 }
@@ -97,7 +111,17 @@ static void print_row(FILE *to, const struct change *row)
         fprintf(to, "%s%c", row->field[i], i + 1 < CHANGE_FIELDS ? '\t' : '\n');
 }
 
-/* Writes the rows except those of this kind and path, then `added`. */
+static void print_rows(FILE *to, const struct change *rows, size_t n, const struct change *without,
+                       const struct change *added)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!is_same(&rows[i], without, CHANGE_PATH + 1))
+            print_row(to, &rows[i]);
+    if (added)
+        print_row(to, added);
+}
+
+/* Writes the rows except those of this kind and path, then `added`; those of folders before all others. */
 static const char *write_rows(const char *path, const char *folder, const struct changes *c,
                               const struct change *without, const struct change *added)
 {
@@ -108,11 +132,10 @@ static const char *write_rows(const char *path, const char *folder, const struct
                  ? -1 : open(aside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
     FILE *to = fd < 0 ? NULL : fdopen(fd, "w");
 
-    for (size_t i = 0; to && i < c->n; i++)
-        if (!is_same(&c->row[i], without, CHANGE_PATH + 1))
-            print_row(to, &c->row[i]);
-    if (to && added)
-        print_row(to, added);
+    if (to) {
+        print_rows(to, c->folder, c->n_folders, without, added && is_folder(added) ? added : NULL);
+        print_rows(to, c->row, c->n, without, added && !is_folder(added) ? added : NULL);
+    }
     if (!to || fflush(to) || fsync(fd) || rename(aside, path))
         why = failed(aside, "cannot be written");
     if (to)
@@ -162,24 +185,6 @@ static int close_folder(const char *folder)
     return geteuid() || strcmp(folder, SYSTEM_FOLDER) ? 0 : chmod(folder, 0711);
 }
 
-int changes_lock(const char *path, const char *subcommand, int make, const char **why)
-{
-    char *folder = path ? folder_of(path) : NULL;
-    int fd = -1;
-
-    *why = folder ? NULL : "there is no folder for the record of changes: neither HOME nor XDG_STATE_HOME";
-    while (folder) {
-        fd = make && (make_folders(folder) || close_folder(folder)) ? -1 : lock_folder(folder, subcommand);
-        if (fd < 0 || is_there(fd, folder))
-            break;
-        close(fd);
-    }
-    if (folder && fd < 0 && (make || errno != ENOENT))
-        *why = failed(folder, "the record of changes cannot be kept there");
-    free(folder);
-    return fd;
-}
-
 static const char *change_rows(const char *path, const struct change *without, const struct change *added)
 {
     char *folder = folder_of(path);
@@ -191,6 +196,66 @@ static const char *change_rows(const char *path, const struct change *without, c
     changes_free(&c);
     free(folder);
     return why;
+}
+
+static const char *add_folder(const char *record, const char *path)
+{
+    const struct change row = {{"folder", path, "-", "-"}};
+    return strpbrk(path, "\t\n") ? "a path with a tab or a newline cannot be recorded" : change_rows(record, &row, &row);
+}
+
+/* How many folders above the record's own are missing. */
+static int missing_above(const char *folder)
+{
+    char *above = must_print("%s", folder);
+    int n = 0;
+    for (char *slash; (slash = strrchr(above, '/')) && slash != above; n++) {
+        *slash = 0;
+        if (!access(above, F_OK))
+            break;
+    }
+    free(above);
+    return n;
+}
+
+/* Adds rows of the n folders above the record's own, which were made for it.  NULL, or the error, and they are gone. */
+static const char *note_above(const char *path, int n)
+{
+    const char *why = NULL;
+    for (int i = n; i > 0 && !why; i--) {
+        char *folder = folder_of(path);
+        for (int up = 0; up < i; up++)
+            *strrchr(folder, '/') = 0;
+        why = add_folder(path, folder);
+        free(folder);
+    }
+    if (why) {
+        unlink(path);
+        made_remove_folders(path, n + 1);
+    }
+    return why;
+}
+
+int changes_lock(const char *path, const char *subcommand, int make, const char **why)
+{
+    char *folder = path ? folder_of(path) : NULL;
+    int fd = -1, missing = folder && make ? missing_above(folder) : 0;
+
+    *why = folder ? NULL : "there is no folder for the record of changes: neither HOME nor XDG_STATE_HOME";
+    while (folder) {
+        fd = make && (make_folders(folder) || close_folder(folder)) ? -1 : lock_folder(folder, subcommand);
+        if (fd < 0 || is_there(fd, folder))
+            break;
+        close(fd);
+    }
+    if (folder && fd < 0 && (make || errno != ENOENT))
+        *why = failed(folder, "the record of changes cannot be kept there");
+    if (fd >= 0 && !*why && (*why = note_above(path, missing))) {
+        close(fd);
+        fd = -1;
+    }
+    free(folder);
+    return fd;
 }
 
 const char *change_program(const struct change *c)
@@ -245,12 +310,44 @@ const char *changes_remove(const char *path, const struct change *row)
     return why && cut_newest(path, row) ? NULL : why; /* changes are reverted from the newest on */
 }
 
+const char *changes_make_folders(const char *path, const char *folder)
+{
+    char *made = must_print("%s/", folder);
+    const char *why = NULL;
+    for (char *slash = made; !why && (slash = strchr(slash + 1, '/')); *slash = '/') {
+        *slash = 0;
+        if (!access(made, F_OK))
+            continue;
+        why = add_folder(path, made);
+        if (!why && mkdir(made, 0755) && errno != EEXIST) {
+            why = failed(made, "cannot be made");
+            changes_remove(path, &(struct change){{"folder", made, "-", "-"}});
+        }
+    }
+    free(made);
+    return why;
+}
+
+void changes_remove_folders(const char *path)
+{
+    struct changes c = {0};
+    if (!changes_read(path, &c))
+        for (size_t i = c.n_folders; i-- > 0;)
+            if (!rmdir(c.folder[i].field[CHANGE_PATH]) || errno == ENOENT)
+                changes_remove(path, &c.folder[i]);
+    changes_free(&c);
+}
+
 void changes_end(const char *path)
 {
     char *aside = must_print("%s.new", path);
-    int is_homes = geteuid() && !getenv("MVLD_STATE") && !getenv("XDG_STATE_HOME");
+    struct changes c = {0};
+    const char *why = changes_read(path, &c);
     unlink(path);
     unlink(aside);
-    made_remove_folders(path, is_homes ? 3 : 1); /* also ~/.local/state */
+    made_remove_folders(path, 1);
+    for (size_t i = why ? 0 : c.n_folders; i-- > 0;)
+        rmdir(c.folder[i].field[CHANGE_PATH]);
+    changes_free(&c);
     free(aside);
 }

@@ -9,6 +9,7 @@
  *     file     PATH  SUM     PROGRAM    enable made the file PATH, with this sum, for PROGRAM
  *     wrapper  PATH  SUM     PROGRAM    the same, of the wrapper that starts PROGRAM
  *     unit     PATH  SUM     PROGRAM    the same, of a drop-in for the unit that starts PROGRAM
+ *     folder   PATH  -       -          mvld made the folder PATH for one of these files, or for its own
  *
  * A row is on the disk before its change is made, and is removed after the change was reverted.  So
  * a row may describe a change that does not exist any more (a package replaced the file), but every
@@ -36,8 +37,10 @@ struct change {
 
 struct changes {
     char *text; /* the rows point into it */
-    struct change *row;
+    struct change *row; /* of programs */
     size_t n;
+    struct change *folder; /* those above others first */
+    size_t n_folders;
 };
 
 /* The record's path; or NULL: this user has no folder for it. */
@@ -68,7 +71,12 @@ int changes_lock(const char *path, const char *subcommand, int make, const char 
 const char *changes_add(const char *path, const struct change *);
 const char *changes_remove(const char *path, const struct change *);
 
-/* With the lock: the record goes, and its folder, when nothing else is in it; of a user also the folders above. */
+/* With the lock held: makes the folder and those above it that are missing, each with a row.  NULL, or the error. */
+const char *changes_make_folders(const char *path, const char *folder);
+/* With the lock held: folders of these rows that are empty go, and their rows. */
+void changes_remove_folders(const char *path);
+
+/* With the lock: the record goes, and its folder, when nothing else is in it; likewise all folders that it lists. */
 void changes_end(const char *path);
 
 /* With the lock; undo.c: takes one change back, and removes its row from the record when the change is no longer

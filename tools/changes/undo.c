@@ -73,31 +73,11 @@ static const char *undo_file(const struct change *c)
     return made_remove(c->field[CHANGE_PATH], c->field[CHANGE_SUM]);
 }
 
-/* Of a user the folders, too, when nothing else is in them: apps.d, mvld, and ~/.config; root's are installed. */
 static const char *undo_config(const struct change *c)
 {
     const char *path = c->field[CHANGE_PATH], *why = undo_file(c);
-    if (why)
-        return why;
-    cached_config_forget(path, change_program(c));
-    made_remove_folders(path, !geteuid() ? 0 : getenv("XDG_CONFIG_HOME") ? 2 : 3);
-    return NULL;
-}
-
-/* Likewise: ~/.local/bin. */
-static const char *undo_wrapper(const struct change *c)
-{
-    const char *why = undo_file(c);
     if (!why)
-        made_remove_folders(c->field[CHANGE_PATH], !geteuid() ? 0 : 2);
-    return why;
-}
-
-static const char *undo_unit(const struct change *c)
-{
-    const char *why = undo_file(c);
-    if (!why)
-        made_remove_folders(c->field[CHANGE_PATH], 1);
+        cached_config_forget(path, change_program(c));
     return why;
 }
 
@@ -110,8 +90,8 @@ static const struct kind {
 } kinds[] = {
     {"interp", interp_stands, undo_interp},
     {"file", file_stands, undo_config},
-    {"wrapper", file_stands, undo_wrapper},
-    {"unit", file_stands, undo_unit},
+    {"wrapper", file_stands, undo_file},
+    {"unit", file_stands, undo_file},
 };
 
 static const struct kind *kind_of(const struct change *c)
@@ -138,5 +118,6 @@ const char *change_undo(const char *record, const struct change *c)
     if (why && change_stands(c))
         return why;
     const char *kept = changes_remove(record, c);
+    changes_remove_folders(record);
     return why ? why : kept;
 }

@@ -13,6 +13,7 @@
  * `enable` also renews what an upgrade has invalidated.
  */
 #include "tools/cache/items.h"
+#include "tools/changes/cached.h"
 #include "tools/changes/made.h"
 #include "tools/common/paths.h"
 #include "tools/common/tools.h"
@@ -60,20 +61,14 @@ struct wish {
 
 /* ---- configuration -------------------------------------------------------------------- */
 
-/* The program's file in apps.d; creates missing folders. */
+/* The program's file in apps.d. */
 static char *config_file(const char *program)
 {
     char *folder = enable_config_folder(), *path = NULL;
-    if (folder) {
-        char *apps = must_print("%s/apps.d", folder);
-        if (make_folders(apps))
-            complain("enable", "%s: %s", apps, strerror(errno));
-        else
-            path = must_print("%s/%s.conf", apps, strrchr(program, '/') + 1);
-        free(apps);
-    } else {
+    if (folder)
+        path = must_print("%s/apps.d/%s.conf", folder, strrchr(program, '/') + 1);
+    else
         complain("enable", "neither HOME nor XDG_CONFIG_HOME says where the configuration lies");
-    }
     free(folder);
     return path;
 }
@@ -271,6 +266,15 @@ static const char *objection(const char *program, int force)
     return why || force ? why : loader_untrusted(path_loader(), program);
 }
 
+/* The folder in which other commands make the cache. */
+static int make_cache_folder(const char *record)
+{
+    const char *why = cached_make_folder(record);
+    if (why)
+        complain("enable", "%s", why);
+    return why ? -1 : 0;
+}
+
 /* Called with the lock held. */
 static int enable_target(const struct wish *w, const struct target *t)
 {
@@ -282,7 +286,7 @@ static int enable_target(const struct wish *w, const struct target *t)
     if (why)
         complain("enable", "%s", why);
     else
-        failed = configure(w, t->program, &s);
+        failed = make_cache_folder(record) || configure(w, t->program, &s);
     if (!failed && !w->by && !w->unit)
         failed = arrange_again(w, t, &s, &again);
     if (!failed && !again)

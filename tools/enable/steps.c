@@ -42,11 +42,10 @@ static const char *make_room(const char *record, const struct changes *rows, con
     return access(row->field[CHANGE_PATH], F_OK) ? NULL : "it is there, and mvld did not make it";
 }
 
-/* The last folder of its path may be new.  NULL, or the error. */
-static const char *make_folder(const char *path)
+static const char *make_folder(const char *record, const char *path)
 {
     char *folder = must_print("%.*s", (int)(strrchr(path, '/') - path), path);
-    const char *why = mkdir(folder, 0755) && errno != EEXIST ? must_print("its folder: %s", strerror(errno)) : NULL;
+    const char *why = changes_make_folders(record, folder);
     free(folder);
     return why;
 }
@@ -63,7 +62,7 @@ const char *enable_make_file(const char *kind, const char *path, const char *pro
     if (!old || strcmp(old->field[CHANGE_SUM], sum) || strcmp(change_program(old), program) || !change_stands(old)) {
         why = why ? why : make_room(record, &rows, &row);
         if (!why && !(why = changes_add(record, &row))) {
-            why = make_folder(path);
+            why = make_folder(record, path);
             why = why ? why : made_write(path, text, size, mode);
             if (why)
                 change_undo(record, &row);
