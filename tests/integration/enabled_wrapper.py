@@ -214,4 +214,30 @@ def users_wrapper(machine):
     check(f"{home}/.cache/mvld/snapshots/" in done, "what a user configured by hand has no snapshot")
 
 
+def twins(machine):
+    """A program and a copy that set-interp has changed have one build-id, and so one analysis: renewing one makes the
+    other stale, and so on without end."""
+    one, two = machine.command("one"), machine.program("two")
+    did([machine.mvld, "enable", "--by", "wrapper", one])
+    did([machine.mvld, "enable", "--by", "set-interp", two])
+    code = machine.status(one)["code"]
+
+    def are_applied(when):
+        check(machine.is_applied("one") and machine.is_applied(two), f"{when}: no snapshot")
+        found = [machine.status(program) for program in (one, two)]
+        check(all(row["trouble"] is None and row["code"] == code > 0 for row in found), f"{when}: {found}")
+
+    are_applied("enabled")
+    for again in one, two:
+        did([machine.mvld, "enable", again])
+        are_applied(f"{again} again")
+    for program in one, two:
+        os.utime(program)  # both are stale
+    did([machine.mvld, "enable", "--stale"])
+    are_applied("renewed")
+    was = machine.files()
+    did([machine.mvld, "enable", "--stale"])
+    check(machine.files() == was, "what is not stale is made again")
+
+
 start(globals())
