@@ -66,7 +66,7 @@ static int write_tables(struct writer *w)
         error = (int)SYS3(sys, SYS_unlinkat, w->folder, name, 0);
     if (!sys_failed(fd))
         sys_close(sys, (int)fd);
-    return error ? rimf_fail(w->image, -error, "%s cannot be written (error %d)", name, -error) : 0;
+    return error ? rimf_fail(w->image, -error, "%s cannot be written%s (error %d)", name, write_full(error), -error) : 0;
 }
 
 static int fill(struct writer *w)
@@ -86,7 +86,7 @@ static int fill(struct writer *w)
     if (!error)
         error = write_pointers(w);
     if (!error && (error = cache_write(w->image->sys, w->folder, MANIFEST_FILE, w->header, writer_close(w))))
-        error = rimf_fail(w->image, -error, "the manifest cannot be written (error %d)", -error);
+        error = rimf_fail(w->image, -error, "the manifest cannot be written%s (error %d)", write_full(error), -error);
     return error;
 }
 

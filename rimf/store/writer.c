@@ -278,9 +278,14 @@ static int fill(struct writer *w, const struct rimf_object *object, struct manif
         sys_munmap(sys, (uintptr_t)original, size);
     if (!error)
         error = write_finish(sys, to, &entry->overlay);
-    return error ? rimf_fail(w->image, -error, "%s: its overlay cannot be written (error %d)",
-                             object->public.name, -error)
+    return error ? rimf_fail(w->image, -error, "%s: its overlay cannot be written%s (error %d)",
+                             object->public.name, write_full(error), -error)
                  : 0;
+}
+
+const char *write_full(int error)
+{
+    return error == -ENOSPC ? ": the file system is full" : error == -EDQUOT ? ": the quota is used up" : "";
 }
 
 int write_overlay(struct writer *w, const struct rimf_object *object, struct manifest_object *entry,

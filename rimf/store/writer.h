@@ -61,6 +61,9 @@ int writer_word(struct writer *, uintptr_t address, uintptr_t value);
 const char *writer_unsettled(const struct mvld_image *, struct rimf_object *);
 /* Syncs the file and gets its identity.  0, or negative errno. */
 int write_finish(const struct rimf_sys *, int fd, struct file_id *);
+
+/* For a sentence: that there is no room for it, which a user can mend; or "". */
+const char *write_full(int error);
 /* Returns 1 if code may be mapped from files of the open folder. */
 int write_may_run(const struct rimf_sys *, int folder);
 

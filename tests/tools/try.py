@@ -66,6 +66,16 @@ def as_a_command(folder, program):
     check(not os.path.exists(f"{place}/{program.name}"), "nothing is made there")
 
 
+def without_room(folder, program):
+    """A snapshot that cannot be made is no start under mvld, and nothing is known of the gain."""
+    code, out, err = run("sh", "-c", 'ulimit -f 8; exec "$@"', "sh", mvld, "try", "--seconds", "1", "--json", program,
+                         env={"TMPDIR": str(folder / "tmp")})
+    found = json.loads(out)
+    wrong = [way["wrong"] for way in found["ways"]]
+    check(code == 1 and wrong[:2] == [None, None] and len(wrong) > 2 and all(wrong[2:]), f"{code} {out}")
+    contains(err, f"its snapshot cannot be made in {folder}/tmp/", "why")
+
+
 def interrupted(folder, program):
     temporary = folder / "tmp"
     process = subprocess.Popen([mvld, "try", "--seconds", "60", program], env={**ENV, "TMPDIR": str(temporary)},
@@ -133,6 +143,7 @@ with scratch() as scratched:
     equal(tried(folder, "sleep", "60")[:2], (1, ""), "a program that does not end")
     check(time.monotonic() - begin < 40, "neither its analysis nor its snapshot waits for its end")
     equal(tried(folder, "--seconds", "x", "true")[0], 2, "wrong usage")
+    without_room(folder, program)
     as_a_command(folder, program)
     interrupted(folder, program)
 finish()

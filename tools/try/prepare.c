@@ -150,8 +150,11 @@ static void add_snapshot(struct try_runs *r, const char *name, const char *remed
     char *mvld = realpath("/proc/self/exe", NULL);
     char **environment = environment_with(scratch, must_print("app.passes=%s", passes));
     char **build = command_of(argv, (const char *const[]){mvld, "build", "--run", "--", NULL});
+    char **check = command_of((char *[]){argv[0], NULL}, (const char *const[]){mvld, "build", "--check", "--", NULL});
     add_way(r, name, remedy, run, environment, place);
     run_silently(build, environment, place);
+    if (run_silently(check, environment, place))
+        r->ways[r->n_ways - 1].wrong = must_print("its snapshot cannot be made in %s", scratch);
 }
 
 /* A second cache with the same analyses: snapshots of one program in two files would replace each

@@ -122,9 +122,24 @@ static void print_json(const struct try_runs *r, size_t best)
     json_end(&j, '}');
 }
 
+/* Whether something but the plain ways was measured. */
+static int is_known(const struct try_runs *r)
+{
+    int known = 0;
+    for (size_t i = 2; i < r->n_ways; i++)
+        known |= !r->ways[i].wrong;
+    return known;
+}
+
 static int report(const struct try_runs *r, const struct options *o, const char *name)
 {
     size_t best = best_way(r);
+    if (!is_known(r)) {
+        if (o->json)
+            print_json(r, 0);
+        complain("try", "%s: nothing under mvld could be measured: %s", name, r->ways[2].wrong);
+        return TOOL_FAILED;
+    }
     if (o->json) {
         print_json(r, best);
         return best ? TOOL_OK : TRY_NO_GAIN;
