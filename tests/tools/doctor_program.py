@@ -42,6 +42,10 @@ with scratch() as folder:
     equal([found[name][0] for name in ("loader", "passes")], ["absent", "absent"], "a plain program")
     contains(found["loader"][2], f"mvld enable {program}", "what to do")
 
+    needed = json.loads(run(mvld, "doctor", "--json", "dpkg" if shutil.which("dpkg") else "mount", env=env)[1])
+    loaders = [(f["remedy"], "the machine needs" in f["text"]) for f in needed if f["name"] == "loader"]
+    equal(loaders, [(None, True)], "what `mvld enable' refuses is no advice")
+
     config.write_text(f"[app]\nmatch = {program}\npasses = answer\n")
     found = doctor(0, *run_it)
     equal(found["passes"], ("ok", f"answer ({config}:1)", None), "a configured one")

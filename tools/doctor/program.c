@@ -10,6 +10,7 @@
 #include "tools/common/paths.h"
 #include "tools/doctor/doctor.h"
 #include "tools/enable/enable.h"
+#include "tools/interp/interp.h"
 #include "tools/run/program.h"
 #include "tools/run/request.h"
 
@@ -55,7 +56,7 @@ static void report_script(struct report *r, const char *name, const struct progr
 static void report_loader(struct report *r, const struct program *p, const char *enable)
 {
     static const char *const name = "loader";
-    const char *objection = program_objection(p);
+    const char *objection = program_objection(p), *essential = interp_essential(p->path);
 
     if (p->kind == PROGRAM_OURS)
         report_finding(r, name, FINDING_OK, NULL, "it starts under %s, by set-interp", p->interpreter);
@@ -64,8 +65,9 @@ static void report_loader(struct report *r, const struct program *p, const char 
     else if (objection)
         report_finding(r, name, FINDING_ABSENT, NULL, "it starts without mvld: %s", objection);
     else
-        report_finding(r, name, FINDING_ABSENT, p->roomless ? NULL : enable, "it starts under %s; under mvld only by `mvld run'",
-                       *p->interpreter ? p->interpreter : "no loader");
+        report_finding(r, name, FINDING_ABSENT, p->roomless || essential ? NULL : enable,
+                       "it starts under %s; under mvld only by `mvld run'%s%s", *p->interpreter ? p->interpreter : "no loader",
+                       essential ? ": " : "", essential ? essential : "");
 }
 
 static void report_plan(struct report *r, const struct pipeline *plan, const char *wrong, const char *enable)
