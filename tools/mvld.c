@@ -9,10 +9,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* What root makes serves everybody, whatever root's umask is; a program that is run has root's own. */
+/* What root makes serves everybody, whatever root's umask is; a program that is run has its user's own mask and descriptors. */
 static void serve_all(const struct subcommand *s)
 {
-    if (!geteuid() && s->run != tool_run && s->run != tool_build && s->run != tool_try)
+    if (s->run == tool_run || s->run == tool_build || s->run == tool_try)
+        return;
+    open_standard();
+    if (!geteuid())
         umask(022);
 }
 

@@ -397,6 +397,28 @@ def full(machine):
         check(now == before, f"{words}: files differ: {set(now.items()) ^ set(before.items())}")
 
 
+def closed(machine):
+    """Started without standard input, output or error, as by some daemons: a file gets what is meant to be printed."""
+    program = machine.program("tool")
+    before = machine.files()
+    for fds in (0,), (1,), (2,), (0, 1, 2):
+        def close():
+            for fd in fds:
+                os.close(fd)
+
+        for words in [machine.mvld, "enable", program], [machine.mvld, "enable", "/nowhere"]:
+            done = subprocess.run(words, preexec_fn=close)
+            check(done.returncode == (words[-1] != program), f"{words} without {fds}: {done}")
+        check(machine.is_applied(program) and machine.status(program)["trouble"] is None, f"enabled without {fds}")
+        text = Path("/var/lib/mvld/changes").read_text() + (machine.apps / "apps.d" / "tool.conf").read_text()
+        check("nowhere" not in text and "starts under" not in text, text)
+        for words in [machine.restore, "/nowhere"], [machine.restore, "--all"]:
+            done = subprocess.run(words, preexec_fn=close)
+            check(done.returncode == (words[-1] == "/nowhere"), f"{words} without {fds}: {done}")
+        now = machine.files()
+        check(now == before, f"without {fds}: files differ: {set(now.items()) ^ set(before.items())}")
+
+
 def named(machine):
     """A program whose name has blanks, commas or quotes can be configured by hand, but not enabled; or what tells how to mend
     it is no command."""

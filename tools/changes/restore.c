@@ -108,6 +108,7 @@ int main(int argc, char **argv)
     const char *root = NULL;
     int all = 0, list = 0, status = TOOL_OK, c;
 
+    open_standard();
     while ((c = getopt_long(argc, argv, "h", options, NULL)) != -1) {
         switch (c) {
         case 'a': all = 1; break;

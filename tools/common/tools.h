@@ -60,6 +60,9 @@ char *read_file(const char *path);
 /* Creates the folder of that path, and those above it.  0, or -1 with errno. */
 int make_folders(char *path);
 
+/* Opens what is closed of standard input, output and error: else a file that is opened next would get what is printed. */
+void open_standard(void);
+
 /* Removes a folder and its contents, on its file system only; links are not followed. */
 void remove_tree(const char *folder);
 
