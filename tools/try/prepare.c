@@ -16,6 +16,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -47,15 +48,15 @@ static char **environment_with(const char *scratch, const char *tunables)
 
 static const struct try_place here = {-1, -1, -1};
 
-/* Runs a command there, silently.  Returns 0 if it exits with 0. */
-static int run_silently(char **argv, char **environment, const struct try_place *place)
+/* Runs a command there, silently; its standard error goes to `said`, if that is not -1.  Returns 0 if it exits with 0. */
+static int run_in(char **argv, char **environment, const struct try_place *place, int said)
 {
     int status = -1;
     pid_t pid = fork();
     if (!pid) {
         int null = open("/dev/null", O_RDWR);
         for (int fd = 0; fd < 3; fd++)
-            dup2(null, fd);
+            dup2(fd == STDERR_FILENO && said >= 0 ? said : null, fd);
         if (!try_enter(place))
             execve(argv[0], argv, environment);
         _exit(127);
@@ -63,6 +64,11 @@ static int run_silently(char **argv, char **environment, const struct try_place 
     while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
         ;
     return status;
+}
+
+static int run_silently(char **argv, char **environment, const struct try_place *place)
+{
+    return run_in(argv, environment, place, -1);
 }
 
 /* The words, then `rest`. */
@@ -142,6 +148,22 @@ static void add_way(struct try_runs *r, const char *name, const char *remedy, ch
         .name = name, .remedy = remedy, .argv = argv, .environment = environment, .place = *place};
 }
 
+/* Why a start there takes no snapshot: what `mvld build' says; or NULL. */
+static const char *snapshot_trouble(char *mvld, char *program, char **environment, const struct try_place *place)
+{
+    char *const rest[] = {program, NULL};
+    char text[512] = "", *said = text;
+    if (!run_silently(command_of((char **)rest, (const char *const[]){mvld, "build", "--check", "--", NULL}), environment, place))
+        return NULL;
+    int fd = memfd_create("said", MFD_CLOEXEC);
+    run_in(command_of((char **)rest, (const char *const[]){mvld, "build", "--", NULL}), environment, place, fd);
+    if (fd < 0 || pread(fd, text, sizeof text - 1, 0) <= 0)
+        said = "no start takes a snapshot";
+    close(fd);
+    said += strncmp(said, "mvld: ", 6) ? 0 : 6;
+    return must_print("%.*s", (int)strcspn(said, "\n"), said);
+}
+
 /* Adds a method under mvld, `run`, and makes its snapshot, with the files that the program loads
  * while it runs. */
 static void add_snapshot(struct try_runs *r, const char *name, const char *remedy, const char *passes, char **argv,
@@ -150,11 +172,9 @@ static void add_snapshot(struct try_runs *r, const char *name, const char *remed
     char *mvld = realpath("/proc/self/exe", NULL);
     char **environment = environment_with(scratch, must_print("app.passes=%s", passes));
     char **build = command_of(argv, (const char *const[]){mvld, "build", "--run", "--", NULL});
-    char **check = command_of((char *[]){argv[0], NULL}, (const char *const[]){mvld, "build", "--check", "--", NULL});
     add_way(r, name, remedy, run, environment, place);
     run_silently(build, environment, place);
-    if (run_silently(check, environment, place))
-        r->ways[r->n_ways - 1].wrong = must_print("its snapshot cannot be made in %s", scratch);
+    r->ways[r->n_ways - 1].wrong = snapshot_trouble(mvld, argv[0], environment, place);
 }
 
 /* A second cache with the same analyses: snapshots of one program in two files would replace each
