@@ -419,6 +419,27 @@ def closed(machine):
         check(now == before, f"without {fds}: files differ: {set(now.items()) ^ set(before.items())}")
 
 
+def of_one_name(machine):
+    """Of two programs of one name, as two versions of clang, only one can be enabled; or one loses what the other has."""
+    (machine.programs / "other").mkdir()
+    one, two, three = machine.program("tool"), machine.programs / "other" / "tool", machine.program("tool-2")
+    shutil.copy(one, two)
+    before = machine.files()
+    for again in range(2):
+        for program in one, two, three:
+            did([machine.mvld, "enable", program])
+    names = sorted(path.name for path in (machine.apps / "apps.d").glob("tool*"))
+    check(names == ["tool-2-2.conf", "tool-2.conf", "tool.conf"], f"{names}")
+    did([machine.mvld, "disable", one])
+    for program in two, three:
+        check(machine.is_applied(program) and machine.status(program)["trouble"] is None, f"{program} is not enabled")
+    did([machine.mvld, "enable", "--pass", "direct-calls", "--pass", "concat", two])
+    check("concat" in (machine.apps / "apps.d" / "tool-2.conf").read_text(), "other passes")
+    did([machine.mvld, "disable", "--all"])
+    now = machine.files()
+    check(now == before, f"files differ: {set(now.items()) ^ set(before.items())}")
+
+
 def named(machine):
     """A program whose name has blanks, commas or quotes can be configured by hand, but not enabled; or what tells how to mend
     it is no command."""
