@@ -79,6 +79,9 @@ def wrapper_alone(machine):
         for part in gone:
             part.rename(f"{part}.aside")
         says(f"without {gone}")
+        if gone == parts[2:]:
+            found = machine.status("tool", trouble=True)
+            check("starts without mvld" in found["trouble"] and found["remedy"] == "install mvld again", f"status: {found}")
         for part in gone:
             Path(f"{part}.aside").rename(part)
     check(machine.is_applied(place), "all is there again")

@@ -43,7 +43,7 @@ void doctor_programs(struct report *r)
     report_heading(r, "Programs");
     report_loader(r);
     if (why)
-        report_finding(r, "record of changes", FINDING_PROBLEM, NULL, "%s", why);
+        report_finding(r, "record of changes", FINDING_PROBLEM, "correct it: until then nothing is enabled or taken back", "%s", why);
     else if (!rows.n)
         report_finding(r, "changed", FINDING_ABSENT, NULL, "none: no program is enabled");
     for (size_t i = 0; i < rows.n; i++)

@@ -157,10 +157,10 @@ char *way_trouble(const struct change *c, char **remedy)
     }
     if (way->text && !is_of_this_mvld(way, c))
         return must_print("another mvld made %s", path);
-    const char *damage = way->text ? NULL : loader_damage(c->field[CHANGE_LOADER]);
+    const char *loader = way->text ? path_loader() : c->field[CHANGE_LOADER], *damage = loader_damage(loader);
     if (damage) {
-        *remedy = must_print("mvld-restore --all");
-        return must_print("it does not start: %s: %s", c->field[CHANGE_LOADER], damage);
+        *remedy = must_print(way->text ? "install mvld again" : "mvld-restore --all");
+        return must_print("it %s: %s: %s", way->text ? "starts without mvld" : "does not start", loader, damage);
     }
     free(*remedy);
     *remedy = NULL;
