@@ -61,37 +61,6 @@ struct wish {
 
 /* ---- configuration -------------------------------------------------------------------- */
 
-static int is_file_of_another(const struct changes *rows, const char *path, const char *program)
-{
-    for (size_t i = 0; i < rows->n; i++)
-        if (!strcmp(rows->row[i].field[CHANGE_PATH], path) && strcmp(change_program(&rows->row[i]), program))
-            return 1;
-    return 0;
-}
-
-/* The program's file in apps.d; programs of one name have NAME.conf, NAME-2.conf and so on. */
-static char *config_file(const struct changes *rows, const char *program)
-{
-    char *folder = enable_config_folder(), *path = NULL, number[16] = "";
-    const struct change *c = NULL;
-    while ((c = changes_next(rows, c, program)) && strcmp(c->field[CHANGE_KIND], "file"))
-        ;
-    if (!folder)
-        complain("enable", "neither HOME nor XDG_CONFIG_HOME says where the configuration lies");
-    else if (c)
-        path = must_print("%s", c->field[CHANGE_PATH]);
-    for (int n = 2; folder && !path; n++) {
-        path = must_print("%s/apps.d/%s%s.conf", folder, strrchr(program, '/') + 1, number);
-        if (is_file_of_another(rows, path, program)) {
-            free(path);
-            path = NULL;
-        }
-        snprintf(number, sizeof number, "-%d", n);
-    }
-    free(folder);
-    return path;
-}
-
 /* The earlier state, and what this `enable` has changed. */
 struct state {
     struct changes before;
@@ -110,7 +79,7 @@ static const struct change *row_of_config(const struct state *s, const char *pro
 static int configure(const struct wish *w, const char *program, struct state *s)
 {
     const char *why = NULL;
-    s->config = config_file(&s->before, program);
+    s->config = enable_config_file(&s->before, program);
     if (!s->config)
         return -1;
     int is_there = row_of_config(s, program) && !access(s->config, F_OK);

@@ -136,6 +136,9 @@ int enable_run(const struct way *, const char *const *words, char **said);
 
 /* The configuration folder of this user, to be freed; or NULL: there is none. */
 char *enable_config_folder(void);
+/* The program's file in its apps.d, to be freed: that of its row, else NAME.conf, or NAME-2.conf and so on, where that is
+ * of another program; or NULL after a message. */
+char *enable_config_file(const struct changes *rows, const char *program);
 /* Runs `mvld config`, unless that would change nothing.  Returns its exit code. */
 int enable_make_config(void);
 

@@ -153,6 +153,36 @@ char *enable_config_folder(void)
     return folder;
 }
 
+static int is_file_of_another(const struct changes *rows, const char *path, const char *program)
+{
+    for (size_t i = 0; i < rows->n; i++)
+        if (!strcmp(rows->row[i].field[CHANGE_PATH], path) && strcmp(change_program(&rows->row[i]), program))
+            return 1;
+    return 0;
+}
+
+char *enable_config_file(const struct changes *rows, const char *program)
+{
+    char *folder = enable_config_folder(), *path = NULL, number[16] = "";
+    const struct change *c = NULL;
+    while ((c = changes_next(rows, c, program)) && strcmp(c->field[CHANGE_KIND], "file"))
+        ;
+    if (!folder)
+        complain("enable", "neither HOME nor XDG_CONFIG_HOME says where the configuration lies");
+    else if (c)
+        path = must_print("%s", c->field[CHANGE_PATH]);
+    for (int n = 2; folder && !path; n++) {
+        path = must_print("%s/apps.d/%s%s.conf", folder, strrchr(program, '/') + 1, number);
+        if (is_file_of_another(rows, path, program)) {
+            free(path);
+            path = NULL;
+        }
+        snprintf(number, sizeof number, "-%d", n);
+    }
+    free(folder);
+    return path;
+}
+
 /* Not written again if it is the same: mvld-renew.path would start its job again and again. */
 int enable_make_config(void)
 {
