@@ -164,6 +164,7 @@ struct attach_candidate *attach_candidates(struct attach *, size_t *n);
 /* As in its stat; X: it has ended; I: a worker of io_uring's, which runs none of the process's code, and whose request
  * fails when it is stopped. */
 char attach_thread_state(const struct attach *, pid_t thread);
+char attach_state_and_time(const struct attach *, pid_t thread, unsigned long *ticks); /* of processor time, 100 a second */
 /* A thread may have a filter of system calls that the process has not. */
 int attach_is_filtered(const struct attach *, pid_t thread);
 int attach_has_children(const struct attach *, pid_t thread);

@@ -27,7 +27,7 @@
 #define PAGE 4096u
 #define IO_WORKER 0x10u /* PF_IO_WORKER, among the flags of its stat */
 
-static char state_and_time(const struct attach *a, pid_t thread, unsigned long *time)
+char attach_state_and_time(const struct attach *a, pid_t thread, unsigned long *time)
 {
     char *text = attach_thread_file(a, thread, "stat"), *end = strrchr(text, ')'), state = 'X';
     unsigned long user = 0, kernel = 0;
@@ -44,7 +44,7 @@ char attach_thread_state(const struct attach *a, pid_t thread)
 {
     unsigned long time;
 
-    return state_and_time(a, thread, &time);
+    return attach_state_and_time(a, thread, &time);
 }
 
 int attach_is_filtered(const struct attach *a, pid_t thread)
@@ -114,7 +114,7 @@ struct attach_candidate *attach_candidates(struct attach *a, size_t *n)
         char state;
 
         next.thread = (pid_t)strtol(entry->d_name, NULL, 10);
-        state = next.thread > 0 ? state_and_time(a, next.thread, &next.time) : 'X';
+        state = next.thread > 0 ? attach_state_and_time(a, next.thread, &next.time) : 'X';
         if (state == 'T' && !a->stopped->area)
             attach_fail(a, "process %d is stopped", a->pid);
         if (state != 'R' && state != 'S' && (state != 'T' || !a->stopped->area)) /* a begun request is finished */

@@ -27,7 +27,7 @@
 #define XSTATE_MAX 16384
 #define PATIENCE 8   /* rounds in which only threads that wait are tried */
 #define FOLLOW_MS 20 /* time for which a running thread is followed from call to call */
-#define CLONE_MS 10  /* for a clone(2) that is under way */
+#define CLONE_TICKS 2 /* of its processor time, for a clone(2) that is under way */
 #define LOOK_MS 100 /* between looks at what it waits for */
 #define CHILD_MS 1000 /* for which a child's end is waited for */
 
@@ -292,6 +292,20 @@ static int waits_for_child(const struct attach *a)
     return a->stopped->before.number == SYS_wait4 || a->stopped->before.number == SYS_waitid;
 }
 
+/* Whether a clone(2) that began before the thread was seized has ended: it is in another system call, or it has run for
+ * longer than one takes.  A thread that waits for a processor gets no further, however long that is. */
+static int is_behind_clone(const struct attach *a, unsigned long ran)
+{
+    struct attach_waiting in;
+    unsigned long now;
+
+    attach_waits(a, a->thread, &in);
+    if (in.thread)
+        return in.number != SYS_clone && in.number != SYS_clone3 && in.number != SYS_fork && in.number != SYS_vfork;
+    attach_state_and_time(a, a->thread, &now);
+    return now - ran >= CLONE_TICKS;
+}
+
 /* The seized thread may have made a child before.  The signal of its end goes to the thread, as long as that runs. So it
  * is stopped when it has none; or, if it `keeps` children, when it waits for something else: children that came since
  * stand still.  One that runs may be within a clone(2) that began before, and gets the time to end that.  0; or -1: it
@@ -299,10 +313,12 @@ static int waits_for_child(const struct attach *a)
 static int expect_none(struct attach *a, int waits, int keeps)
 {
     uint64_t seized = clock_ns();
+    unsigned long ran;
     int status = -1;
 
+    attach_state_and_time(a, a->thread, &ran);
     for (unsigned tries = 0; status == -1 && clock_ns() - seized < CHILD_MS * UINT64_C(1000000); tries++) {
-        if ((waits ? attach_waits(a, a->thread, &a->stopped->before) : clock_ns() - seized > CLONE_MS * UINT64_C(1000000)) &&
+        if ((waits ? attach_waits(a, a->thread, &a->stopped->before) : is_behind_clone(a, ran)) &&
             (!attach_has_children(a, a->thread) || (keeps && !waits_for_child(a))))
             return 0;
         attach_pause(tries);
