@@ -105,6 +105,44 @@ def filtered(folder):
         said_why(command, without_ptrace(action))
 
 
+def fails(folder):
+    """What cannot be executed ends with another status than under env(1), or another reason; or what env(1) gives to the
+    shell is not the shell's, or what the kernel refuses is run by our loader."""
+    true, host = Path(os.path.realpath(shutil.which("true"))).read_bytes(), b"/lib64/ld-linux-x86-64.so.2"
+    header = lambda at, value: true[:at] + bytes([value]) + true[at + 1:64]
+    os.chdir(folder)  # the shell takes an ELF header's byte 62 for a redirection
+    (folder / "folder" / "tool").mkdir(parents=True)
+    (folder / "loop").symlink_to("loop")
+    files = {"plain": (true, 0o755), "closed": (true, 0o644), "empty": (b"", 0o755), "junk": (b"\0\1\2\3" * 100, 0o755),
+             "cut": (true[:64], 0o755), "machine": (header(18, 0xb7), 0o755), "object": (header(16, 1), 0o755),
+             "headers": (header(54, 10), 0o755), "gone": (true.replace(host, host[:-1] + b"9"), 0o755),
+             "of-folder": (b"#!%s\n" % bytes(folder), 0o755), "of-closed": (b"#!%s/closed\n" % bytes(folder), 0o755),
+             "of-text": (b"#!/etc/passwd\n", 0o755), "of-itself": (b"#!%s/of-itself\n" % bytes(folder), 0o755),
+             "of-none": (b"#!\necho $0; exit 3\n", 0o755), "no-line": (b"#!/bin/sh", 0o755)}
+    for spaces in range(240, 250):  # where the kernel's buffer ends
+        files[f"long{spaces}"] = (b"#!" + b"/" * spaces + b"bin/sh\necho $0; exit 3\n", 0o755)
+        files[f"wide{spaces}"] = (b"#! /bin/echo " + b"x" * spaces + b"\n", 0o755)
+        files[f"gap{spaces}"] = (b"#!" + b"/" * spaces + b"bin/sh -e\necho $0; exit 3\n", 0o755)
+    last = "/bin/sh"
+    for depth in range(7):
+        files[f"nested{depth}"] = (b"#!%s\necho $0; exit 3\n" % os.fsencode(last), 0o755)
+        last = str(folder / f"nested{depth}")
+    for name, (content, mode) in files.items():
+        (folder / name).write_bytes(content)
+        (folder / name).chmod(mode)
+    commands = [*files, "nowhere", "folder", "plain/x", "loop", "folder/tool", "x" * 300]
+    path = {"PATH": f"{folder}/folder:/usr/bin:/bin"}
+    for command in *(folder / name for name in commands), "/x" * 4000, "", "nowhere", "tool", "-x":
+        plain, ours = (started([*way, "--", command], env=path) for way in (["env"], [MVLD, "run"]))
+        reasons = [done.stderr.decode(errors="replace").strip().rsplit(": ", 1)[-1] for done in (plain, ours)]
+        under_mvld = plain.returncode not in (126, 127) and not reasons[0]  # what is said then is a matter of taste
+        check((plain.returncode, plain.stdout) == (ours.returncode, ours.stdout) and (under_mvld or reasons[0] == reasons[1]),
+              f"{command}: plainly {plain}, by mvld {ours}")
+    with open(folder / "plain", "ab"):
+        done = started([MVLD, "run", "--", folder / "plain"])
+        check(done.returncode == 126 and b"Text file busy" in done.stderr, f"written to: {done}")
+
+
 def narrow(folder):
     """A program of 32 bits is executed as ever, with its interpreter or without."""
     def write(name, interpreter=b""):

@@ -190,7 +190,7 @@ const char *execute_itself(const char *loader, const char *file, char **argv, in
     error = tracer < 0 ? -tracer : let_trace(&t, tracer);
     block(before);
     if (!error) {
-        execv(file, argv);
+        execvp(file, argv); /* by its path; see run.c */
         error = errno;
         if (error != EPERM && error != EACCES) /* which may be the tracer's fault */
             return NULL;

@@ -24,9 +24,9 @@
 
 #define MOST_HEADERS 1024u
 #define MOST_NOTES 65536u
+#define SCRIPT_HEAD 256 /* bytes in which the kernel looks for the line behind #! */
 
-/* 0, or the error number. */
-static int try_file(const char *path)
+int program_try(const char *path)
 {
     struct stat st;
     if (stat(path, &st))
@@ -42,7 +42,7 @@ static char *find_file(const char *name)
     int worst = ENOENT; /* a file without permission gives the better message */
 
     if (strchr(name, '/')) {
-        errno = try_file(name);
+        errno = program_try(name);
         return errno ? NULL : must_print("%s", name);
     }
     path = path ? path : "/bin:/usr/bin";
@@ -50,7 +50,7 @@ static char *find_file(const char *name)
         end = strchrnul(path, ':');
         int length = (int)(end - path);
         char *file = must_print("%.*s%s%s", length, path, length ? "/" : "./", name);
-        int error = try_file(file);
+        int error = program_try(file);
         if (!error)
             return file;
         free(file);
@@ -72,19 +72,22 @@ char *program_find(const char *name)
     return program;
 }
 
-/* "#! interpreter argument", as the kernel reads it. */
+/* "#! interpreter argument", as the kernel reads it: in the first bytes, of which an interpreter must not be the end. */
 static void read_script(struct program *p, const char *head, size_t size)
 {
-    char line[256];
-    size = size < sizeof line - 1 ? size : sizeof line - 1;
+    char line[SCRIPT_HEAD + 1];
     memcpy(line, head, size);
     line[size] = 0;
-    line[strcspn(line, "\n")] = 0;
+    size_t length = strcspn(line, "\n");
+    int is_cut = length == SCRIPT_HEAD;
+    line[is_cut ? length - 1 : length] = 0;
 
     char *at = line + 2 + strspn(line + 2, " \t");
     size_t n = strcspn(at, " \t");
+    if (is_cut && !at[n])
+        return;
     char *rest = at + n + strspn(at + n, " \t");
-    size_t length = strlen(rest);
+    length = strlen(rest);
     while (length && strchr(" \t", rest[length - 1]))
         length--;
     snprintf(p->interpreter, sizeof p->interpreter, "%.*s", (int)n, at);
@@ -193,7 +196,7 @@ int program_open(struct program *p, const char *path)
 {
     union {
         Elf64_Ehdr elf;
-        char text[256];
+        char text[SCRIPT_HEAD];
     } head = {.text = ""};
     struct stat st;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);

@@ -33,6 +33,8 @@ struct program {
 /* The file that a shell finds for `name`; for a wrapper of `mvld enable' (wrapper.h), the program
  * that it starts.  NULL with errno: ENOENT, EACCES. */
 char *program_find(const char *name);
+/* Whether it is a file that may be executed: 0, or the error number. */
+int program_try(const char *path);
 /* Reads the file.  0, or -1 with errno. */
 int program_open(struct program *, const char *path);
 /* The same for running it: it need not be readable. */

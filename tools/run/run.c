@@ -123,10 +123,15 @@ static int resolve(struct program *p, struct command *c, const char *name)
         if (*p->argument)
             put_in_front(c, must_print("%s", p->argument));
         put_in_front(c, path = must_print("%s", p->interpreter));
+        int error = program_try(path);
+        if (error)
+            return cannot(c, path, error);
     }
     if (p->kind == PROGRAM_UNKNOWN || p->kind == PROGRAM_SCRIPT) {
         complain(c->name, "%s: neither an ELF file nor a script with #!", path);
-        return CANNOT_EXECUTE;
+        if (!c->snapshot)
+            execvp(c->file, c->asked); /* the kernel says why not, or it is the shell's */
+        return c->snapshot ? CANNOT_EXECUTE : cannot(c, c->file, errno);
     }
     if (is_text) {
         c->file = path;
@@ -224,7 +229,7 @@ static int start(const struct program *p, struct command *c, const char *loader)
         complain(c->name, "what descends from %s is started without mvld: %s", p->path, why);
     int in_place = c->children && !why; /* our loader is mounted over the machine's */
     if (in_place || p->kind != PROGRAM_PLAIN || (off && !strcmp(off, "off"))) {
-        execv(file, c->asked);
+        execvp(file, c->asked); /* by its path; what the kernel knows no format of is the shell's, as for env(1) */
     } else if (c->direct || (why = execute_itself(loader, file, c->asked, must))) {
         if (why && !damage)
             complain(c->name, "%s: started as with --direct: %s", p->path, why);
@@ -237,7 +242,7 @@ static int start(const struct program *p, struct command *c, const char *loader)
         if (must)
             return TOOL_FAILED;
         *c->asked = name;
-        execv(file, c->asked);
+        execvp(file, c->asked);
     }
     return cannot(c, file, errno);
 }
