@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -26,11 +27,15 @@
 /* Does a read from this descriptor wait for somebody else? */
 static int is_stream(const struct attach *a, uint64_t descriptor)
 {
-    static const char *const streams[] = {"pipe:", "socket:", "/dev/pts/", "/dev/tty"};
+    static const char *const streams[] = {"/dev/pts/", "/dev/tty", "anon_inode:[eventfd]", "anon_inode:[timerfd]",
+                                          "anon_inode:[signalfd]"};
     char path[40], name[64];
+    struct stat st;
     ssize_t n;
 
     snprintf(path, sizeof path, "fd/%u", (unsigned)descriptor);
+    if (!fstatat(a->folder, path, &st, 0) && (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode)))
+        return 1;
     n = readlinkat(a->folder, path, name, sizeof name - 1);
     name[n > 0 ? n : 0] = 0;
     for (size_t i = 0; i < sizeof streams / sizeof *streams; i++)

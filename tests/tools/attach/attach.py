@@ -3,7 +3,7 @@
 """A function is called in a running process: it goes on as if nothing had been, whatever its thread waits in,
 and also when the tool is killed at any of its calls.
 
-    attach.py GETPID WAITS KILLED.so HARD calls|killed|refused|states|changes|worlds
+    attach.py GETPID WAITS KILLED.so HARD MOVING calls|killed|refused|states|changes|worlds|moving
 """
 import ctypes
 import os
@@ -18,7 +18,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from support import check, compile_file, equal, finish, run, scratch  # noqa: E402
 
-GETPID, WAITS, KILLED, HARD = map(os.path.abspath, sys.argv[1:5])
+GETPID, WAITS, KILLED, HARD, MOVING = map(os.path.abspath, sys.argv[1:6])
 
 
 def start(*command, **how):
@@ -103,6 +103,23 @@ def calls():
         finish_program(p, "io_uring")
     else:
         print("io_uring: not to be had here")
+    # What a thread reads from may also have a name, or be a counter.
+    libc = ctypes.CDLL(None)
+    with scratch() as folder:
+        os.mkfifo(f"{folder}/named")
+        ends = {"a named pipe": (os.open(f"{folder}/named", os.O_RDWR), b"whole\n"),
+                "eventfd": (libc.eventfd(0, 0), bytes([3, *bytes(7)])), "timerfd": (libc.timerfd_create(1, 0), None)}
+        for what, (end, text) in ends.items():
+            p = subprocess.Popen(["cat"], stdin=end, stdout=subprocess.PIPE)
+            code, out, err = call(p.pid, 100)
+            equal((code, out.split()[:1]), (0, [str(p.pid)]), f"{what}: {out}{err}")
+            if text:
+                os.write(end, text)
+                equal(os.read(p.stdout.fileno(), 100), text, f"{what}: what it read")
+            equal(p.poll(), None, f"{what}: it has ended")
+            p.kill()
+            p.communicate()
+            os.close(end)
     p = start(WAITS, "select")  # for ever: it is still there
     code, out, err = call(p.pid, 20)
     equal((code, out.split()[:1]), (0, [str(p.pid)]), f"select: calls{err}")
@@ -388,5 +405,20 @@ def worlds():
             finish_program(p, way)
 
 
-{"calls": calls, "killed": killed, "refused": refused, "states": states, "changes": changes, "worlds": worlds}[sys.argv[5]]()
+def moving():
+    """Threads come and go, children too, and restartable sequences are interrupted: none is lost."""
+    for way in "churn", "spawns", "rseq":
+        if subprocess.run([MOVING, way], stdin=subprocess.DEVNULL, capture_output=True, timeout=60).returncode == 77:
+            print(f"{way}: not to be had here")
+            continue
+        p, reached = start(MOVING, way), 0
+        for _ in range(20):
+            code, out, _ = run(GETPID, p.pid, 3)
+            reached += code == 0
+            check(code == 0 or "no thread of it waited" in out or "too busy" in out, f"{way}: {out}")
+        check(reached, f"{way}: it was never reached")
+        finish_program(p, way)
+
+
+{"calls": calls, "killed": killed, "refused": refused, "states": states, "changes": changes, "worlds": worlds, "moving": moving}[sys.argv[6]]()
 finish()
