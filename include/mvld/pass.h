@@ -31,8 +31,8 @@
  *
  *   A query returns what earlier passes want (`target`), and also what memory contains (`found`).  A later pass
  *   may want something else.  Memory is changed once, after the last pass.  There are two exceptions: the edits of
- *   earlier passes are made before a pass uses patch_begin, moved_find or code_add, which depend on the new bytes;
- *   and patches of code (pass/patches.h) are made when they are committed.
+ *   earlier passes are made before a pass uses patch_begin or code_add, which depend on the new bytes; and patches
+ *   of code (pass/patches.h) are made when they are committed.
  *
  *   Every pass needs options (pass/options.h) and the first parts of struct mvld_api.  Passes that move code need
  *   pass/moved.h; passes that patch bytes of code need pass/patches.h.

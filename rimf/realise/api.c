@@ -107,13 +107,6 @@ static struct mvld_batch *patch_begin(struct mvld_image *image)
     return rimf_api_patch_begin(image);
 }
 
-static int moved_find(const struct mvld_image *image, uintptr_t original, size_t length, uintptr_t *moved)
-{
-    if (image)
-        rimf_image_emit_before((struct mvld_image *)image);
-    return rimf_moved_find(image, original, length, moved);
-}
-
 /* Only one pass at a time moves code. */
 static int region_open(const struct mvld_context *ctx, enum mvld_pages pages, uint32_t names, const char **why)
 {
@@ -137,7 +130,7 @@ static const struct mvld_api api = {
     .region_open = region_open,
     .fragments = rimf_fragments,
     .fragment_move = rimf_fragment_move,
-    .moved_find = moved_find,
+    .moved_find = rimf_moved_find,
     .file_read = file_read,
     .random = random,
     .file_object = rimf_file_object,

@@ -299,7 +299,7 @@ int rimf_image_emit(struct mvld_image *image)
     return failed;
 }
 
-/* Whether this thread runs the pass; another one may call moved_find. */
+/* Whether this thread runs the pass; another one may call patch_begin. */
 static int is_runner(const struct mvld_image *image)
 {
     return image->heap.alone || image->runner == (uint32_t)SYS3(image->sys, SYS_gettid, 0, 0, 0);
