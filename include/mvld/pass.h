@@ -422,7 +422,7 @@ struct mvld_api {
     /* Tells where the code at [original, original + length), inside one function, runs, for passes that patch
      * while the program runs.  *moved is the address of its moved copy, or 0.  Returns 1: original and copy
      * run; patch both.  0: only the copy runs; mvld's jump is at the original and must not be changed.  2: the
-     * code was not moved, nor any of its object.  [any thread] */
+     * code was not moved, nor any of its object.  In the stage run, call it after patch_begin.  [any thread] */
     int (*moved_find)(const struct mvld_image *, uintptr_t original, size_t length, uintptr_t *moved);
 
     /* ---- For passes whose work a snapshot holds, and that patch while the program runs --- */
