@@ -154,7 +154,7 @@ static int emit_all_in_place(struct mvld_image *image, size_t made)
     const struct rimf_table *table = rimf_table_enter(image);
     int error = 0;
 
-    for (size_t i = 0; i < table->n_objects && !error; i++)
+    for (size_t i = 0; image->reports && i < table->n_objects && !error; i++)
         if (rimf_edit_waits(image, table->objects[i]))
             error = emit_in_place(image, table->objects[i], made);
     rimf_table_leave(image);
@@ -167,7 +167,7 @@ static void end_edits(struct mvld_image *image)
     const struct rimf_table *table = rimf_table_enter(image);
     struct rimf_edit_report **at = &image->reports, *own = NULL;
 
-    for (size_t i = 0; i < table->n_objects; i++) {
+    for (size_t i = 0; (image->reports || image->n_domains) && i < table->n_objects; i++) {
         if (table->objects[i]->domain.by != image->unfinished)
             table->objects[i]->domain.by = NULL;
         for (struct rimf_edit *edit = rimf_edits_of(image, table->objects[i]); edit;
@@ -307,13 +307,7 @@ static int is_runner(const struct mvld_image *image)
 
 void rimf_image_emit_before(struct mvld_image *image)
 {
-    int references = image->retargets.n && image->retargets.list[0].ctx != image->unfinished;
-    int calls = image->reports && (image->reports->ctx != image->unfinished || image->reports->next);
-    int moves = image->moved && image->moved->mover && image->moved->mover != image->unfinished;
-    int removes = image->removals.n && image->removals.list[0].ctx != image->unfinished;
-
-    if (image->stage != RIMF_STAGE_RUN ||
-        !(references || calls || moves || removes || (image->splices && rimf_splices_wait(image))) || !is_runner(image))
+    if (image->stage != RIMF_STAGE_RUN || !is_runner(image))
         return;
     image->stage = RIMF_STAGE_NONE;
     rimf_image_emit(image);
