@@ -188,6 +188,13 @@ static void write_switch(const struct mv_switch *sw, uint64_t value)
     }
 }
 
+static int is_read_only_later(const struct mv_switch *sw)
+{
+    const struct mvld_object *object = mvk_api.object_find(&image, sw->address);
+
+    return object && mvk_api.object_holds(object, sw->address, 1, MVK_READ_ONLY_LATER);
+}
+
 int mvk_set(void *variable, int64_t value)
 {
     struct mv_switch *sw = engine ? mv_find_switch(engine, (uintptr_t)variable) : NULL;
@@ -196,6 +203,8 @@ int mvk_set(void *variable, int64_t value)
 
     if (!sw)
         return refuse(EINVAL, "it is no switch");
+    if (is_read_only_later(sw))
+        return refuse(EPERM, "it is in memory that is read-only once the kernel, or its module, has started");
     if (!can_hold(sw, value))
         return refuse(ERANGE, "the switch cannot hold this value");
     before = mv_switch_read(sw);

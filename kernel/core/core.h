@@ -21,6 +21,8 @@
 #include "passes/multiverse/engine/engine.h"
 
 #define MVK_SEGMENTS 6u
+/* Of a segment, beside PROT_WRITE: it is written only until the kernel, or the module, has started. */
+#define MVK_READ_ONLY_LATER 0x100u
 
 /* Where an object's descriptors are. */
 struct mvk_tables {
@@ -73,8 +75,8 @@ void mvk_remove(struct mvk_object *object);
 /* As multiverse_commit and its like.  `what` is NULL for MV_ALL. */
 int mvk_apply(enum mv_action action, enum mv_scope scope, void *what);
 /* Writes the switch's value and commits its functions.  If the commit fails, nothing is changed, and the
- * switch has its old value.  -EINVAL: no switch; -ERANGE: it cannot hold the value.  The caller makes sure
- * that the switch is not in read-only memory. */
+ * switch has its old value.  -EINVAL: no switch; -ERANGE: it cannot hold the value; -EPERM: it is, or may become
+ * meanwhile, read-only. */
 int mvk_set(void *variable, int64_t value);
 /* Returns 1 if the last operations have bound all sites of the functions that have variants for this
  * switch; 0: some site was refused, and keeps its former bytes. */

@@ -9,7 +9,6 @@
  */
 #include <linux/debugfs.h>
 #include <linux/init.h>
-#include <linux/pgtable.h>
 #include <linux/seq_file.h>
 #include <linux/slab.h>
 #include <linux/string.h>
@@ -61,14 +60,6 @@ static int refuse(int err, const char *what, const char *why)
 	return err;
 }
 
-static bool is_read_only(const void *variable)
-{
-	unsigned int level;
-	const pte_t *pte = lookup_address((unsigned long)variable, &level);
-
-	return !pte || !pte_write(*pte);
-}
-
 static int set(char *name, const char *number)
 {
 	long long value;
@@ -77,15 +68,13 @@ static int set(char *name, const char *number)
 	int err = kstrtoll(number, 0, &value);
 
 	if (err)
-		return refuse(err, number, "it is no number");
+		return refuse(err, number, err == -ERANGE ? "it is no number of 64 bits" : "it is no number");
 	err = mvk_find(name, &variable);
 	if (err)
 		return mvl_tell(name, err);
 	reserved = mvl_reserved(variable);
 	if (reserved)
 		return refuse(-EPERM, name, reserved);
-	if (is_read_only(variable))
-		return refuse(-EPERM, name, "it is in read-only memory since the kernel, or its module, has started");
 	return mvl_tell(name, mvk_set(variable, value));
 }
 
@@ -115,7 +104,7 @@ static ssize_t write(struct file *file, const char __user *from, size_t n, loff_
 	if (IS_ERR(text))
 		return PTR_ERR(text);
 	mvl_lock();
-	err = command(strim(text));
+	err = strlen(text) == n ? command(strim(text)) : refuse(-EINVAL, text, "a byte with the value 0 follows");
 	mvl_unlock();
 	kfree(text);
 	return err < 0 ? err : n;

@@ -32,16 +32,17 @@ static void add_segments(struct mvk_object *o, const struct module *mod)
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 4, 0)
 	add_segment(o, mod->mem[MOD_TEXT].base, mod->mem[MOD_TEXT].size, PROT_READ | PROT_EXEC);
 	add_segment(o, mod->mem[MOD_RODATA].base, mod->mem[MOD_RODATA].size, PROT_READ);
-	/* Written until the module's init has returned. */
-	add_segment(o, mod->mem[MOD_RO_AFTER_INIT].base, mod->mem[MOD_RO_AFTER_INIT].size, PROT_READ | PROT_WRITE);
+	add_segment(o, mod->mem[MOD_RO_AFTER_INIT].base, mod->mem[MOD_RO_AFTER_INIT].size,
+		    PROT_READ | PROT_WRITE | MVK_READ_ONLY_LATER);
 	add_segment(o, mod->mem[MOD_DATA].base, mod->mem[MOD_DATA].size, PROT_READ | PROT_WRITE);
 #else
 	const struct module_layout *l = &mod->core_layout;
 
 	add_segment(o, l->base, l->text_size, PROT_READ | PROT_EXEC);
 	add_segment(o, l->base + l->text_size, l->ro_size - l->text_size, PROT_READ);
-	/* Its first part is written until the module's init has returned. */
-	add_segment(o, l->base + l->ro_size, l->size - l->ro_size, PROT_READ | PROT_WRITE);
+	add_segment(o, l->base + l->ro_size, l->ro_after_init_size - l->ro_size,
+		    PROT_READ | PROT_WRITE | MVK_READ_ONLY_LATER);
+	add_segment(o, l->base + l->ro_after_init_size, l->size - l->ro_after_init_size, PROT_READ | PROT_WRITE);
 #endif
 }
 

@@ -323,8 +323,7 @@ static void __init add_segment(const void *start, const void *end, u32 prot)
 static void __init describe_vmlinux(void)
 {
 	add_segment(_stext, _etext, PROT_READ | PROT_EXEC);
-	/* Switches may be here, too.  They are written until the kernel has started. */
-	add_segment(__start_ro_after_init, __end_ro_after_init, PROT_READ | PROT_WRITE);
+	add_segment(__start_ro_after_init, __end_ro_after_init, PROT_READ | PROT_WRITE | MVK_READ_ONLY_LATER);
 	add_segment(__start_rodata, __end_rodata, PROT_READ);
 	add_segment(_sdata, _edata, PROT_READ | PROT_WRITE);
 	add_segment(__bss_start, __bss_stop, PROT_READ | PROT_WRITE);

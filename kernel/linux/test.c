@@ -4,6 +4,7 @@
  * in the log, when something is not as it should be.
  */
 #include <linux/cpumask.h>
+#include <linux/delay.h>
 #include <linux/kprobes.h>
 #include <linux/moduleparam.h>
 #include <linux/spinlock.h>
@@ -203,6 +204,10 @@ module_param(untried, bool, 0);
 static bool fails;
 module_param(fails, bool, 0);
 
+/* Milliseconds that the init takes, without a self-test. */
+static unsigned int lasts;
+module_param(lasts, uint, 0);
+
 static int wanders(void)
 {
 	for (int i = 0; i < 3; i++) {
@@ -243,7 +248,7 @@ static int put_probe(void)
 	if (strcmp(probed, "call")) {
 		probe.symbol_name = probed;
 	} else {
-		probe.addr = multiverse_test_call_in(call, false);
+		probe.addr = (void *)multiverse_test_call_in(call, false);
 		CHECK(probe.addr && call() == 11);
 	}
 	return register_kprobe(&probe);
@@ -262,7 +267,8 @@ static int __init test(void)
 		return put_probe();
 	if (fails)
 		return multiverse_commit() < 0 ? 0 : -EINVAL;
-	if (untried)
+	msleep(lasts);
+	if (untried || lasts)
 		return multiverse_test_ask() == 1 ? 0 : -EINVAL;
 	for (int i = 0; i < ARRAY_SIZE(tests); i++) {
 		int err = tests[i]();

@@ -59,7 +59,7 @@ u8 *multiverse_test_call_in(void *function, bool with_prefixes)
 /* A probe on its first prefix: it returns behind the call, and what it remembers is not changed under it. */
 int multiverse_test_prefixed(void)
 {
-	struct kprobe probe = {.addr = multiverse_test_call_in(calls, true)};
+	struct kprobe probe = {.addr = (void *)multiverse_test_call_in(calls, true)};
 	int sum;
 
 	CHECK(probe.addr && multiverse_revert() >= 0);
@@ -69,7 +69,7 @@ int multiverse_test_prefixed(void)
 	unregister_kprobe(&probe);
 	CHECK(sum == 4);
 	CHECK(multiverse_commit() >= 0);
-	probe = (struct kprobe){.addr = multiverse_test_call_in(calls, true)};
+	probe = (struct kprobe){.addr = (void *)multiverse_test_call_in(calls, true)};
 	CHECK(!register_kprobe(&probe));
 	multiverse_test_flag = true;
 	sum = multiverse_commit_refs(&multiverse_test_flag);

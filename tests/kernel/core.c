@@ -165,6 +165,9 @@ static void sets(void)
     CHECK(mvk_set(&lock, 0) == -EINVAL && *mvk_error());
     CHECK(mvk_set(&settings.level, 256) == -ERANGE && mvk_set(&settings.level, -1) == -ERANGE);
     CHECK(mvk_set(&many, 1l << 31) == -ERANGE && many == 0);
+    kernel.segments[1].prot |= MVK_READ_ONLY_LATER;
+    CHECK(mvk_set(&many, 1) == -EPERM && many == 0 && *mvk_error());
+    kernel.segments[1].prot = PROT_READ | PROT_WRITE;
     CHECK(mvk_set(&settings.level, 0) >= 0 && call_level() == 120);
     CHECK(mvk_dump(line, text) == 0);
     CHECK(strstr(text, "switch many at ") && strstr(text, "function take at "), "%s", text);
