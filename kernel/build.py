@@ -5,7 +5,8 @@
     build.py [--version 6.1|6.12] [--at FOLDER] [--jobs N] [--long] [CONFIG...]     see kernel/config
     build.py --patches                     only: do the patches apply to the sources that are installed?
 
-The source is that of the package linux-source-VERSION.  What was done is not done again: an interrupted run goes on.
+The source is that of the package linux-source-VERSION.  What was unpacked and built is not so again: an interrupted run
+goes on there.  Guests are booted again.
 Nothing is written into the checkout.  MVLD_BUILD says where the plugin was built.
 """
 import argparse
@@ -56,7 +57,7 @@ def run(*command, log=None, **more):
     if not log:
         subprocess.run(command, check=True, **more)
         return
-    with open(log, "w") as file:
+    with open(log, "a") as file:
         if subprocess.run(command, stdout=file, stderr=subprocess.STDOUT, **more).returncode:
             sys.exit(f"build.py: failed: {' '.join(command)}\n  its output: {log}")
 
@@ -156,12 +157,16 @@ def configure(tree, out, config, jobs):
 
 
 def build(tree, out, config, jobs):
-    """Returns what objtool said of what was built now."""
+    """Returns what objtool said, also of what an interrupted run built.  What it warned of is built again by the next."""
     configure(tree, out, config, jobs)
     say(f"Building {out.name}")
-    make(tree, out, jobs, "bzImage", "modules", log=out / "build.log")
-    said = re.search(r".*warning: objtool.*", (out / "build.log").read_text())
-    return f"FAILED: {said[0]}" if said else "ok"
+    log = out / "build.log"
+    make(tree, out, jobs, "bzImage", "modules", log=log)
+    said = re.findall(r"^(\S+): (warning: objtool.*)", log.read_text(), re.M)
+    for name, _ in said:
+        (out / name).unlink(missing_ok=True)
+    log.replace(out / "built.log")
+    return f"FAILED: {said[0][0]}: {said[0][1]}" if said else "ok"
 
 
 def descriptor_bytes(module):
