@@ -108,9 +108,10 @@ int mvk_patch_commit(struct mvld_batch *batch, struct mvld_patch_report *report)
     batch->order = mvk_alloc(batch->n * sizeof *batch->order + 1);
     if (batch->order)
         err = mvk_change_text(batch->changes, batch->n);
-    if (err)
-        return mvk_api.fail(batch->image, -err, "%s", err == -ENOMEM ? "out of memory for the changes of code"
-                                                                    : "the changes of code could not be made");
+    if (err == -ENOMEM)
+        return mvk_api.fail(batch->image, ENOMEM, "out of memory for the changes of code");
+    if (err) /* to the engine some others mean that each change was refused, for a reason of its own */
+        return mvk_api.fail(batch->image, EIO, "the changes of code could not be made: %d", err);
     for (size_t i = 0; i < batch->n; i++) {
         batch->order[batch->changes[i].index] = (uint32_t)i;
         batch->changes[i].result ? report->refused++ : report->applied++;

@@ -18,7 +18,8 @@
 /* ---- the platform */
 
 static long until_short = -1; /* allocations that succeed; -1: all */
-static int refuse_changes, n_changes, n_lines;
+static int n_changes, n_lines;
+static int refuse_changes; /* negative errno */
 static char logged[4096];
 
 void *mvk_alloc(size_t size)
@@ -63,7 +64,7 @@ void mvk_check_text(struct mvk_change *changes, size_t n)
 int mvk_change_text(struct mvk_change *changes, size_t n)
 {
     if (refuse_changes)
-        return -ENOMEM;
+        return refuse_changes;
     mvk_check_text(changes, n);
     for (size_t i = 0; i < n; i++) {
         uintptr_t at = mvk_word_of(&changes[i]);
@@ -223,10 +224,15 @@ static void inlined(void)
 /* What cannot be done is not half done. */
 static void shortages(void)
 {
-    refuse_changes = 1;
-    CHECK(mvk_set(&many, 0) == -ENOMEM && many == 1 && *mvk_error());
-    refuse_changes = 0;
-    check_take("no changes", 101, 1);
+    static const int errors[] = {-ENOMEM, -EFAULT, -ESTALE};
+
+    for (size_t i = 0; i < RIMF_COUNT(errors); i++) {
+        refuse_changes = errors[i];
+        CHECK(mvk_set(&many, 0) < 0 && many == 1 && *mvk_error(), "(%d)", errors[i]);
+        refuse_changes = 0;
+        check_take("no changes", 101, 1);
+        CHECK(mvk_is_settled(&many) == 0 && mvk_set(&many, 1) >= 0 && mvk_is_settled(&many));
+    }
     for (int n = 0, result = -1; result < 0; n++) {
         until_short = n;
         result = mvk_set(&many, 0);
