@@ -116,12 +116,12 @@ def prepare(version, at):
         sys.exit(f"build.py: the package linux-source-{version} is not installed, there is no {archive(version)}.\n"
                  "  Debian 12 has 6.1 and, in bookworm-security, 6.12; Debian 13 has 6.12.  If apt-get does not find it,\n"
                  "  the package's .deb of another Debian can be installed as well: it contains sources only.")
-    want = "".join(p.read_text() for p in patches(version))
+    want = f"{archive(version).stat().st_mtime}\n" + "".join(p.read_text() for p in patches(version))
     if not stamp.exists() or stamp.read_text() != want:
         say(f"Unpacking and patching Linux {version}")
         shutil.rmtree(tree, ignore_errors=True)
         at.mkdir(parents=True, exist_ok=True)
-        run("tar", "-C", at, "-xf", archive(version))
+        run("tar", "-C", at, "-xmf", archive(version))  # -m: newer than what was built of an earlier one
         for p in patches(version):
             run("patch", "-s", "-p1", "-F0", "-d", tree, "-i", p)
         (tree / "multiverse").mkdir()
