@@ -271,12 +271,14 @@ static void two_bytes(struct operands *o)
     } else if (op == 0x7e) { /* 66 selects the vector here, and below; f3: a vector alone */
         if (operand_is_register(i) && !(i->prefixes & PREFIX_REP))
             o->r.written |= BIT(operand_rm(i));
-    } else if (op == 0x2c || op == 0x2d || op == 0x50 || op == 0xc5 || op == 0xd7) {
+    } else if (op == 0x50 || op == 0xc5 || op == 0xd7 ||
+               ((op == 0x2c || op == 0x2d) && i->prefixes & (PREFIX_REP | PREFIX_REPNE))) { /* else it writes MMX */
         o->r.written |= BIT(operand_reg(i));
     } else if (BETWEEN(op, 0xc8, 0xcf)) {
         reads(o, opcode_register(i));
-    } else if (op == 0xae && (!operand_is_register(i) ? modrm_reg(i) < 4 : !(i->prefixes & PREFIX_REP))) {
-        return; /* fences, mxcsr */
+    } else if (op == 0xae && (!operand_is_register(i) ? modrm_reg(i) < 4
+                                                       : !(i->prefixes & (PREFIX_OPERAND | PREFIX_REPNE | PREFIX_REP)))) {
+        return; /* fences, mxcsr; a prefix selects tpause, umwait, rdfsbase … */
     } else {
         with_everything(o);
     }
