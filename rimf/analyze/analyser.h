@@ -163,9 +163,8 @@ void follow_dispatches(struct analyser *);
 void reach_units(struct analyser *);
 void emit_units(struct analyser *);
 void find_jump_tables(struct analyser *);
-/* Checks a possible entry of a table.  1: it is one; 0: not; -1: its target is code that stays.  *seen: the
- * unit of an earlier entry's target, or NULL. */
-int entry_leads(const struct analyser *, uint32_t table, uint64_t at, struct unit **seen);
+/* Checks a possible entry of a table.  1: it is one; 0: not; -1: its target is code that stays. */
+int entry_leads(const struct analyser *, uint32_t table, uint64_t at);
 
 void emit_moved_frames(struct analyser *);
 void emit_fixed(struct analyser *);

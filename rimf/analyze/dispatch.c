@@ -112,10 +112,9 @@ static uint32_t next_taken(const struct follower *f, uint32_t table)
 /* Calls `visit` with each address in the unit that is the target of an entry. */
 static void each_entry(struct follower *f, uint32_t table, void (*visit)(struct follower *, uint64_t))
 {
-    struct unit *seen = NULL;
     uint32_t end = next_taken(f, table);
 
-    for (uint32_t at = table; at < end && !is_spent(f) && entry_leads(f->now.a, table, at, &seen); at += 4)
+    for (uint32_t at = table; at < end && !is_spent(f) && entry_leads(f->now.a, table, at); at += 4)
         visit(f, table + (uint64_t)distance_at(object_at(&f->now.a->object, at, 4)));
 }
 

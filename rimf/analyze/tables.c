@@ -22,7 +22,7 @@
 
 /* ---- entries --------------------------------------------------------------------------- */
 
-int entry_leads(const struct analyser *a, uint32_t table, uint64_t at, struct unit **seen)
+int entry_leads(const struct analyser *a, uint32_t table, uint64_t at)
 {
     const uint8_t *bytes = object_at(&a->object, at, 4);
     struct unit *u;
@@ -31,24 +31,22 @@ int entry_leads(const struct analyser *a, uint32_t table, uint64_t at, struct un
     if (!bytes || unit_at(a, at))
         return 0;
     target = table + (uint64_t)distance_at(bytes);
-    if (*seen && target == (*seen)->end)
-        return 1;
-    u = is_start(a, target) ? unit_at(a, target) : NULL;
-    if (!u)
+    u = unit_at(a, target);
+    if (u && !is_start(a, target))
         return 0;
-    *seen = u;
-    return u->reason ? -1 : 1;
+    if (!u) /* just behind one: the case that cannot happen */
+        u = unit_at(a, target - 1);
+    return !u ? 0 : u->reason ? -1 : 1;
 }
 
 /* Tables are visited from the last to the first, so that the start of the next one is known: `next`. */
 static uint32_t count_entries(const struct analyser *a, uint32_t table, uint64_t next)
 {
-    struct unit *seen = NULL;
     uint32_t n = 0;
     int leads;
 
     for (uint64_t at = table; at < next; at += 4, n++) {
-        leads = entry_leads(a, table, at, &seen);
+        leads = entry_leads(a, table, at);
         if (leads < 0)
             return 0;
         if (!leads)

@@ -184,6 +184,15 @@ TABLES_OF = [
     ("an address inside", TAKE + READ + ADD + JUMP, function("user", "lea table+4(%rip),%rax\n ret"), 1, 0),
 ]
 
+# The entries behind the first two of a table, and how many it has.
+LENGTHS = [
+    ("a case", "victim-table", 3),
+    ("a number", "0x7fffffff, victim-table", 2),
+    ("behind the victim", "victim+7-table, victim-table", 4),
+    ("... after a case elsewhere", "next-table, victim+7-table, victim-table", 5),
+    ("a byte further", "victim+8-table, victim-table", 2),
+]
+
 # Where an object asks whose addresses are: what else there is, and whether victim keeps its own.
 # A virtual table, and what holds its address.
 VTABLE = '.section .data.rel.ro,"aw"\n.balign 16\n.quad 1\ntable: .quad {}\n.quad 1\n.text\n'
@@ -320,6 +329,11 @@ for name, body, rest, tables, led in TABLES_OF:
         equal("tables, " + name, (len(analysis.tables[TABLES]), analysis.kinds().count(TO_JUMP_TABLE)),
               (tables, led))
     with_object(ROOM, function("dispatch", body) + rest + TABLE.format(""), look)
+for name, entries, count in LENGTHS:
+    def look(analysis, victim):
+        equal("length, " + name, [struct.unpack_from("<II", entry)[1] for entry in analysis.tables[TABLES]], [count])
+    with_object(ROOM, function("dispatch", TAKE + READ + ADD + JUMP) + function("next", "ret", "hidden") +
+                TABLE.format("").replace("\n.text", f", {entries}\n.text"), look)
 for name, body, rest, behind, before, branches in SEPARATE:
     def look(analysis, victim):
         first = struct.unpack_from("<I", analysis.tables[UNITS][0])[0]
