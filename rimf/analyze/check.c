@@ -34,14 +34,26 @@ static void computes(struct analyser *a, struct unit *u, uint32_t at)
     a->based = 1;
 }
 
+/* call 1f; …; 1: pop, or mov (%rsp): the return address as data. */
+static int takes_return(const struct analyser *a, const struct unit *u, uint64_t target)
+{
+    const uint8_t *code = unit_code(a, u, (uint32_t)target);
+    struct instruction i;
+
+    return decode(code, u->end - target, &i) && i.encoding == ENCODING_LEGACY && i.map == 0 &&
+           ((i.opcode & 0xf8) == 0x58 ||
+            (i.opcode == 0x8b && (i.modrm & 0xc7) == 0x04 && code[i.displacement_at - 1] == 0x24));
+}
+
 static void check_branch(struct analyser *a, uint32_t number, uint32_t at,
                          const struct instruction *i, uint64_t target)
 {
     struct unit *u = &units_of(a)[number], *to;
 
     check_entered(a, target, ANALYSIS_ENTERED, at);
-    if (instruction_flow(i) == FLOW_CALL && target == at + i->length && target < u->end)
-        computes(a, u, at); /* call next; pop: the address as data */
+    if (instruction_flow(i) == FLOW_CALL && target > u->start && target < u->end &&
+        (target == at + i->length || takes_return(a, u, target)))
+        computes(a, u, at);
     if (i->immediate_size != 1 || (target >= u->start && target < u->end))
         return;
     to = unit_at(a, target);

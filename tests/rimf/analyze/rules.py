@@ -64,8 +64,13 @@ RULES = {
 }
 
 FRAME_ODD = "its unwinding description cannot be made one of moved code"
+BASE = "it computes with its own address (large code model)"
 # More ways to break a rule, and code that looks odd and is right: reason or None.
 CASES = [
+    ("a call over a number, which is read", BASE, "call 1f\n .long 0x90909090\n1: pop %rax\n ret", ""),
+    ("... not popped", BASE, "call 1f\n .long 0x90909090\n1: mov (%rsp),%rax\n pop %rcx\n ret", ""),
+    ("a retpoline", None, "call 1f\n2: pause\n lfence\n jmp 2b\n1: mov %rax,(%rsp)\n ret", ""),
+    ("a subroutine inside", None, "call 1f\n ret\n1: push %rax\n pop %rax\n ret", ""),
     ("a symbol inside", "a pointer, symbol or landing pad into the middle of an instruction",
      "mov $1,%eax\n ret", ".globl inner\n.type inner,@function\n.set inner, victim+2\n"),
     ("data among code", "it is read as data", "mov $1,%eax\n ret",
