@@ -236,17 +236,12 @@ static struct init_slot *free_slot(struct loader *l)
     return &init->slots[i];
 }
 
-static struct init_slot *slot_of(const struct loader *l, const struct link_map *map)
+int init_is_pending(const struct loader *l, const struct link_map *map)
 {
     for (size_t i = 0; l->init->pending && i < l->init->n; i++)
         if (l->init->slots[i].map == map)
-            return &l->init->slots[i];
-    return NULL;
-}
-
-int init_is_pending(const struct loader *l, const struct link_map *map)
-{
-    return slot_of(l, map) != NULL;
+            return 1;
+    return 0;
 }
 
 /* Link maps are writable in every glibc so far.  If one is not, this returns an error and does not crash:
@@ -283,26 +278,27 @@ int init_catch(struct loader *l, struct link_map *map)
     return 0;
 }
 
-/* The object was closed before it was initialised; its link map is freed, too. */
-void init_forget(struct loader *l, struct link_map *map)
+static int is_listed(const struct loader *l, const struct link_map *wanted)
 {
-    struct init_slot *slot = slot_of(l, map);
-
-    if (slot) {
-        slot->map = NULL;
-        l->init->pending--;
-    }
+    for (const struct link_map *map = l->debug->r_map; map; map = map->l_next)
+        if (map == wanted)
+            return 1;
+    return 0;
 }
 
-/* An earlier dlopen is over: its objects without a thunk no longer wait. */
+/* An earlier dlopen is over: its objects without a thunk no longer wait.  Nor do those that were closed before
+ * they were initialised: their link maps are freed, too. */
 void init_finish(struct loader *l)
 {
     l->init->missed = 0;
-    for (size_t i = 0; l->init->pending && i < l->init->n; i++)
-        if (l->init->slots[i].map && !l->init->slots[i].info) {
-            l->init->slots[i].map = NULL;
+    for (size_t i = 0; l->init->pending && i < l->init->n; i++) {
+        struct init_slot *slot = &l->init->slots[i];
+
+        if (slot->map && (!slot->info || !is_listed(l, slot->map))) {
+            slot->map = NULL;
             l->init->pending--;
         }
+    }
 }
 
 static void release_all(struct loader *l)

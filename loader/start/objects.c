@@ -208,14 +208,6 @@ static void say_object(const struct loader *l, const char *what, const struct li
     rimf_log(&l->log, MVLD_LOG_FILES, "%s: %s at %lx", what, name, (unsigned long)map->l_addr);
 }
 
-static int is_listed(const struct loader *l, const struct link_map *wanted)
-{
-    for (const struct link_map *map = l->debug->r_map; map; map = map->l_next)
-        if (map == wanted)
-            return 1;
-    return 0;
-}
-
 /* Begins where the last one was found: the list nearly always keeps its order. */
 static int is_known(const struct loader *l, const struct link_map *map, size_t *from)
 {
@@ -230,18 +222,15 @@ static int is_known(const struct loader *l, const struct link_map *map, size_t *
     return 0;
 }
 
-/* Stores new objects of the link map, in order, in `batch`; releases slots of closed ones.  glibc moves an
- * object to the end if a later one is a filter of it. */
-static size_t compare_link_map(struct loader *l, struct link_map **batch)
+/* Stores new objects of the link map, in order, in `batch`.  glibc moves an object to the end if a later one is a
+ * filter of it. */
+static size_t find_new(const struct loader *l, struct link_map **batch)
 {
     size_t from = 0, n = 0;
 
     for (struct link_map *map = l->debug->r_map; map; map = map->l_next)
         if (!is_known(l, map, &from))
             batch[n++] = map;
-    for (size_t i = 0; i < l->maps->n && l->init->pending; i++)
-        if (!is_listed(l, l->maps->known[i]))
-            init_forget(l, l->maps->known[i]);
     return n;
 }
 
@@ -346,7 +335,7 @@ void objects_changed(struct loader *l)
         rimf_heap_release(&l->heap, batch);
         return;
     }
-    n = compare_link_map(l, batch);
+    n = find_new(l, batch);
     for (size_t i = 0; i < n; i++)
         say_object(l, "new object", batch[i]);
     /* musl raises the event when they are relocated, and none for failed ones */

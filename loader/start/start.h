@@ -103,7 +103,6 @@ struct init_hook {
 int init_catch(struct loader *, struct link_map *);
 int init_is_pending(const struct loader *, const struct link_map *);
 void init_finish(struct loader *);
-void init_forget(struct loader *, struct link_map *);
 uintptr_t loader_init(struct loader *, size_t index) RIMF_HIDDEN;
 
 /* ---- objects.c --------------------------------------------------------------------------- */
