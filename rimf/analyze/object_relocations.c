@@ -41,7 +41,7 @@ static void write_word(struct object *o, uint64_t target, uint64_t place)
         VECTOR_ADD(&o->words, struct pointer, (uint32_t)target, (uint32_t)place);
 }
 
-/* A table of the dynamic section, cut at the end of its segment. */
+/* A table of the dynamic section, cut at the end of its segment.  Entries of 24 bytes consist of words of 8. */
 static const void *table(const struct object *o, int64_t tag, uint64_t want, size_t entry,
                          size_t *n)
 {
@@ -50,7 +50,7 @@ static const void *table(const struct object *o, int64_t tag, uint64_t want, siz
     const uint8_t *at = object_at(o, address, 0);
 
     *n = (want < room ? want : room) / entry;
-    return at && (uintptr_t)at % 8 == 0 && *n ? at : NULL;
+    return at && (uintptr_t)at % (entry < 8 ? entry : 8) == 0 && *n ? at : NULL;
 }
 
 /* ---- relocations -------------------------------------------------------------------- */

@@ -258,14 +258,14 @@ class Analysis:
         return [entry[4] for entry in self.tables[REFERENCES]]
 
 
-def analyse(scratch, body, rest, has_sections=True):
+def analyse(scratch, body, rest, has_sections=True, link=()):
     """The analysis, and where victim is."""
     source, full, output = (os.path.join(scratch, name) for name in ("a.S", "full.so", "a.so"))
     with open(source, "w") as f:
         f.write(".text\n" + function("first", "ret") + ".hidden victim\n" +
                 function("victim", body) + rest + '\n.section .note.GNU-stack,"",@progbits\n')
     subprocess.run(["gcc", "-shared", "-nostdlib", "-Wl,-z,undefs,-z,relro", "-Wl,--build-id", "-o", full,
-                    source, CRTEND], check=True, timeout=60)
+                    source, CRTEND, *link], check=True, timeout=60)
     subprocess.run(["strip", "-o", output, full], check=True, timeout=60)
     if not has_sections:
         with open(output, "r+b") as f:
@@ -315,6 +315,18 @@ for name, rest, flags in FLAGS:
     with_object(ROOM, TAKER + rest, look)
 for name, rest, reason in PLACES:
     with_object(ROOM, TAKER + rest, lambda analysis, victim: equal("places, " + name, analysis.unit(victim)[0], reason))
+# Linkers align tables of bytes and of words as little as these need.
+for linker in ("lld", "mold"):
+    for exports, style in [(n, style) for n in range(4) for style in ("gnu", "sysv")]:
+        if not shutil.which(f"ld.{linker}"):
+            break
+        rest = TAKER + "".join(function(f"out{n}", "ret") for n in range(exports)) + function("user", "call mcount@PLT")
+
+        def look(analysis, victim):
+            name = f"{linker}, {style}, {exports} exported"
+            first = struct.unpack_from("<I", analysis.tables[UNITS][0])[0]
+            equal(name, (analysis.flags, analysis.unit(first)[1] & REACHED), (PROFILED, REACHED))
+        with_object(ROOM, rest, look, link=[f"-fuse-ld={linker}", f"-Wl,--hash-style={style}"])
 # Without names of sections none is known whose bounds code may ask for.
 with_object(ROOM, TAKER, lambda analysis, victim: equal("no sections", analysis.flags, PROFILED), has_sections=False)
 for name, rest, code, keeps in LOCATES:
