@@ -165,8 +165,8 @@ static void make_index(struct analyser *a)
         const struct code *c = &a->code[i];
 
         for (uint64_t page = 0; page <= (c->end - c->start) / PAGE + 1; page++) {
-            while (unit < a->units.n && units[unit].end <= c->start + page * PAGE)
-                unit++;
+            while (unit < a->units.n && units[unit].end <= c->start + page * PAGE && units[unit].start < c->end)
+                unit++; /* the next segment may begin within this page */
             c->first_unit[page] = unit;
         }
     }

@@ -98,7 +98,7 @@ FLAGS = [
 ]
 
 # What names a place in the victim, and whether it stays for that (ANALYSIS_KEPT).
-KEPT = 16
+ENTERED, KEPT = 6, 16
 PLACES = [
     ("a word between bounds", '.section keys,"a"\n.long 7, victim+1-.\n.text\n', KEPT),
     ("... of eight bytes", '.section keys,"aw"\n.long 7\n.quad victim-.\n.text\n', KEPT),
@@ -315,6 +315,23 @@ for name, rest, flags in FLAGS:
     with_object(ROOM, TAKER + rest, look)
 for name, rest, reason in PLACES:
     with_object(ROOM, TAKER + rest, lambda analysis, victim: equal("places, " + name, analysis.unit(victim)[0], reason))
+# Two segments of code side by side: the first begins late in its page, so that the page behind its last one
+# overlaps the second.
+SCRIPT = """PHDRS { head PT_LOAD FLAGS(4); one PT_LOAD FLAGS(5); two PT_LOAD FLAGS(5); data PT_LOAD FLAGS(6);
+                    dynamic PT_DYNAMIC FLAGS(6); note PT_NOTE FLAGS(4); eh PT_GNU_EH_FRAME FLAGS(4); }
+SECTIONS { . = SIZEOF_HEADERS; .note.gnu.build-id : { *(.note.gnu.build-id) } :head :note
+           .dynsym : { *(.dynsym) } :head .dynstr : { *(.dynstr) } :head .gnu.hash : { *(.gnu.hash) } :head
+           .eh_frame_hdr : { *(.eh_frame_hdr) } :head :eh .eh_frame : { *(.eh_frame) } :head
+           . = 0x1ff0; .text : { *(.text) . = 0x1008; } :one
+           . = 0x3000; .second : { *(.second) } :two
+           . = 0x5000; .dynamic : { *(.dynamic) } :data :dynamic .data : { *(.data) *(.got*) } :data }"""
+with tempfile.NamedTemporaryFile("w", suffix=".lds") as script:
+    script.write(SCRIPT)
+    script.flush()
+    with_object(ROOM, '.section .second,"ax"\n' + function("inside", "mov $1,%eax\n ret") +
+                ".hidden inside\n" + function("leads", "jmp inside+1"),
+                lambda analysis, victim: equal("a branch in the second segment", analysis.unit(0x3000)[0], ENTERED),
+                link=[f"-Wl,-T,{script.name}", "-Wl,--eh-frame-hdr"])
 # Linkers align tables of bytes and of words as little as these need.
 for linker in ("lld", "mold"):
     for exports, style in [(n, style) for n in range(4) for style in ("gnu", "sysv")]:
