@@ -33,8 +33,9 @@
  * names a place to be looked up or patched (jump labels, static keys).  In moved code nobody would look for
  * that place, so the unit stays.  The tables of multiverse are known to its pass.
  * An object without names of sections (sstrip) stays.
- * The bounds of all code are __executable_start and etext, the address behind it.  An object in which code
- * or data has that address stays.
+ * The bounds of all code are __executable_start and etext, the address behind it: the end of its segment, or
+ * of the last section of code where constants follow in the segment (-z noseparate-code).  An object in which
+ * code or data has that address stays.
  */
 #include "rimf/analyze/analyser.h"
 
@@ -196,25 +197,42 @@ static void check_sections(struct analyser *a)
 
 /* ---- the end of all code ----------------------------------------------------------------------- */
 
-static int is_end(const struct analyser *a, uint32_t address)
+/* Of the last section of code that begins there; 0: none does. */
+static uint32_t end_of_sections(const struct analyser *a, const struct code *c)
 {
-    for (size_t i = 0; i < a->n_code; i++)
-        if (a->code[i].end == address)
+    size_t n;
+    const Elf64_Shdr *s = object_sections(&a->object, &n);
+    uint64_t end = 0;
+
+    for (size_t i = 0; i < n; i++)
+        if (s[i].sh_flags & SHF_EXECINSTR && s[i].sh_addr >= c->start && s[i].sh_addr < c->end &&
+            s[i].sh_size <= c->end - s[i].sh_addr && s[i].sh_addr + s[i].sh_size > end)
+            end = s[i].sh_addr + s[i].sh_size;
+    return (uint32_t)end;
+}
+
+static int has_address_of(const struct analyser *a, uint32_t end)
+{
+    const struct taken *taken = a->taken.at;
+    const struct pointer *words = a->object.words.at;
+
+    for (size_t i = 0; i < a->taken.n; i++)
+        if (taken[i].target == end)
+            return 1;
+    for (size_t i = 0; i < a->object.words.n; i++)
+        if (words[i].target == end)
             return 1;
     return 0;
 }
 
 static int has_end(const struct analyser *a)
 {
-    const struct taken *taken = a->taken.at;
-    const struct pointer *words = a->object.words.at;
+    for (size_t i = 0; i < a->n_code; i++) {
+        uint32_t end = end_of_sections(a, &a->code[i]);
 
-    for (size_t i = 0; i < a->taken.n; i++)
-        if (is_end(a, taken[i].target))
+        if (has_address_of(a, a->code[i].end) || (end && has_address_of(a, end)))
             return 1;
-    for (size_t i = 0; i < a->object.words.n; i++)
-        if (is_end(a, words[i].target))
-            return 1;
+    }
     return 0;
 }
 

@@ -313,6 +313,8 @@ for name, rest, flags in FLAGS:
         equal(name + ", HEAD", analysis.unit(victim)[1],
               DECODED | (REACHED | HELD if flags else REACHED | HEAD))
     with_object(ROOM, TAKER + rest, look)
+    if "etext" in rest:
+        with_object(ROOM, TAKER + rest + '.section .rodata\n.quad 1\n', look, link=["-Wl,-z,noseparate-code"])
 for name, rest, reason in PLACES:
     with_object(ROOM, TAKER + rest, lambda analysis, victim: equal("places, " + name, analysis.unit(victim)[0], reason))
 # Two segments of code side by side: the first begins late in its page, so that the page behind its last one
