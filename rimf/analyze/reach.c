@@ -17,6 +17,7 @@
  *   whose labels are taken, offsets may count from each label.
  * - Code that is not understood, in units and outside any.  There each byte may begin an
  *   instruction: whatever would be a branch or a lea, from any byte, is believed.
+ *   If it could compute with its own address, all addresses of the object may be held.
  * - Return addresses of calls that a head would cover.
  *
  * Too many targets cost a head, or add a jump that is not needed.
@@ -26,6 +27,8 @@
  * dynamic symbol table.
  */
 #include "rimf/analyze/analyser.h"
+
+#define MOVABS 10u /* bytes of this instruction */
 
 static uint32_t head_of(const struct analyser *a, const struct unit *u)
 {
@@ -69,9 +72,29 @@ static void note_held(struct analyser *a, uint64_t target)
 
 /* ---- code that is not understood ------------------------------------------------------------ */
 
-/* Every branch and lea that could begin at `at`, `room` bytes before the segment's end. */
-static void suspect(struct analyser *a, const uint8_t *at, uint64_t room, uint64_t address)
+/* Whether a call or lea at `at` could take an address beside itself to which a movabs near it adds a distance
+ * into the object (the large code model, check.c). */
+static int is_base(const struct analyser *a, const struct code *c, uint64_t at, uint64_t target)
 {
+    uint64_t constant;
+
+    if (target > at + 5 || target + MOVABS + 2 <= at) /* 2: the lea's REX, and more than enough */
+        return 0;
+    for (uint64_t place = at - c->start > 16 ? at - 16 : c->start; place < at + 32 && place + MOVABS <= c->end; place++) {
+        const uint8_t *code = c->bytes + (place - c->start);
+
+        memcpy(&constant, code + 2, sizeof constant);
+        if ((code[0] & 0xfe) == 0x48 && (code[1] & 0xf8) == 0xb8 && constant &&
+            target + constant - a->object.low < a->object.high - a->object.low)
+            return 1;
+    }
+    return 0;
+}
+
+/* Every branch and lea that could begin at `at`, `room` bytes before the segment's end. */
+static void suspect(struct analyser *a, const struct code *c, const uint8_t *at, uint64_t room, uint64_t address)
+{
+    uint64_t place = address;
     int32_t distance;
     unsigned opcode = *at, size;
 
@@ -89,6 +112,7 @@ static void suspect(struct analyser *a, const uint8_t *at, uint64_t room, uint64
     memcpy(&distance, at + size, sizeof distance);
     address += size + sizeof distance + (uint64_t)(int64_t)distance;
     note_held(a, address);
+    a->based |= (opcode == 0xe8 || opcode == 0x8d) && is_base(a, c, place, address);
     if (opcode == 0x8d)
         VECTOR_ADD(&a->taken, struct taken, (uint32_t)address, UINT32_MAX, 0);
 }
@@ -96,7 +120,7 @@ static void suspect(struct analyser *a, const uint8_t *at, uint64_t room, uint64
 static void suspect_range(struct analyser *a, const struct code *c, uint32_t start, uint32_t end)
 {
     for (uint32_t at = start; at < end; at++)
-        suspect(a, c->bytes + (at - c->start), c->end - at, at);
+        suspect(a, c, c->bytes + (at - c->start), c->end - at, at);
 }
 
 int is_padding(const struct code *c, uint32_t start, uint32_t end)

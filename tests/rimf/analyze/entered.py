@@ -346,6 +346,18 @@ for linker in ("lld", "mold"):
             first = struct.unpack_from("<I", analysis.tables[UNITS][0])[0]
             equal(name, (analysis.flags, analysis.unit(first)[1] & REACHED), (PROFILED, REACHED))
         with_object(ROOM, rest, look, link=[f"-fuse-ld={linker}", f"-Wl,--hash-style={style}"])
+# Code without a description that computes with its own address may take any (large code model).
+LARGE = [
+    ("as gcc does", "0: movabs $good-0b,%r11\n lea 0b(%rip),%rax\n add %r11,%rax\n ret\n", True),
+    ("as clang does", "0: lea 0b(%rip),%rax\n movabs $good-0b,%r11\n add %r11,%rax\n ret\n", True),
+    ("by a call", "call 0f\n0: pop %rax\n movabs $good-0b,%r11\n add %r11,%rax\n ret\n", True),
+    ("a number", "0: movabs $0x1234567812345678,%r11\n lea 0b(%rip),%rax\n ret\n", False),
+    ("no number", "0: lea 0b(%rip),%rax\n ret\n", False),
+]
+for name, code, held in LARGE:
+    def look(analysis, victim):
+        equal("large, " + name, (analysis.keeps(victim), analysis.unit(victim)[1] & HELD != 0), (held, held))
+    with_object(ROOM, function("good", "ret", "hidden") + code, look)
 # Without names of sections none is known whose bounds code may ask for.
 with_object(ROOM, TAKER, lambda analysis, victim: equal("no sections", analysis.flags, PROFILED), has_sections=False)
 for name, rest, code, keeps in LOCATES:
