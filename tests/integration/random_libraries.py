@@ -84,11 +84,12 @@ ACTIONS = [  # $r: a random number of calls, $p: a library to open, $v: a value
 
 COMPILER_OPTIONS = ["-fno-plt", "-fcf-protection=full", "-fcf-protection=none", "-ffunction-sections",
                     "-fno-jump-tables", "-fstack-protector-all", "-fomit-frame-pointer",
-                    "-fno-semantic-interposition", "-mtune=atom", "-mno-red-zone", "-fstack-clash-protection"]
+                    "-fno-semantic-interposition", "-mtune=atom", "-mno-red-zone", "-fstack-clash-protection", "-flto"]
 GCC_OPTIONS = ["-mtls-dialect=gnu2", "-fipa-pta", "-fpatchable-function-entry=8,2", "-funroll-all-loops",
                "-falign-functions=1", "-Wa,-mbranches-within-32B-boundaries"]
 LINKER_OPTIONS = ["-z,now", "-z,lazy", "-Bsymbolic-functions", "-Bsymbolic", "--gc-sections", "--hash-style=sysv",
-                  "--hash-style=both", "-z,norelro", "--emit-relocs", "-s", "-z,max-page-size=0x200000", "-z,nodelete"]
+                  "--hash-style=both", "-z,norelro", "--emit-relocs", "-s", "-z,max-page-size=0x200000", "-z,nodelete",
+                  "-z,pack-relative-relocs", "-z,noseparate-code", "--icf=safe", "--version-script=versions"]
 LINKERS = [name for name in ("gold", "lld", "mold") if shutil.which(f"ld.{name}")]
 
 
@@ -201,6 +202,7 @@ class Program:
             text = self.text(library)
             for where in folder, varied:
                 (where / library.source).write_text(text)
+                (where / "versions").write_text("VERSION { *; };\n")
             for attempt in range(4):
                 command = self.command(library, attempt == 3)
                 done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
