@@ -89,7 +89,7 @@ GCC_OPTIONS = ["-mtls-dialect=gnu2", "-fipa-pta", "-fpatchable-function-entry=8,
                "-falign-functions=1", "-Wa,-mbranches-within-32B-boundaries"]
 LINKER_OPTIONS = ["-z,now", "-z,lazy", "-Bsymbolic-functions", "-Bsymbolic", "--gc-sections", "--hash-style=sysv",
                   "--hash-style=both", "-z,norelro", "--emit-relocs", "-s", "-z,max-page-size=0x200000", "-z,nodelete",
-                  "-z,pack-relative-relocs", "-z,noseparate-code", "--icf=safe", "--version-script=versions"]
+                  "-z,noseparate-code", "--icf=safe", "--version-script=versions"]
 LINKERS = [name for name in ("gold", "lld", "mold") if shutil.which(f"ld.{name}")]
 
 
@@ -186,7 +186,10 @@ class Program:
         if not plain:
             options += [o for o in COMPILER_OPTIONS + ([] if own.clang else GCC_OPTIONS) if r.random() < .1]
             link += [f"-Wl,{o}" for o in LINKER_OPTIONS if r.random() < .1]
-            link += [f"-fuse-ld={r.choice(LINKERS)}"] if LINKERS and r.random() < .4 else []
+            if LINKERS and r.random() < .4:
+                link.append(f"-fuse-ld={r.choice(LINKERS)}")
+            elif r.random() < .2:  # others lack the version without which glibc refuses it
+                link.append("-Wl,-z,pack-relative-relocs")
         pie = r.random() < .7
         options += ["-fPIC", "-shared"] if shared else ["-fPIE", "-pie"] if pie else ["-fno-pie", "-no-pie"]
         libraries = [l.file for l in (self.linked if not shared else self.linked[:own.number][:1])]
