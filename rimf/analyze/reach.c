@@ -18,6 +18,7 @@
  * - Code that is not understood, in units and outside any.  There each byte may begin an
  *   instruction: whatever would be a branch or a lea, from any byte, is believed.
  *   If it could compute with its own address, all addresses of the object may be held.
+ * - Data.  A word whose value is the distance from itself to a function's start may be a pointer to it.
  * - Return addresses of calls that a head would cover.
  *
  * Too many targets cost a head, or add a jump that is not needed.
@@ -80,7 +81,8 @@ static int is_base(const struct analyser *a, const struct code *c, uint64_t at, 
 
     if (target > at + 5 || target + MOVABS + 2 <= at) /* 2: the lea's REX, and more than enough */
         return 0;
-    for (uint64_t place = at - c->start > 16 ? at - 16 : c->start; place < at + 32 && place + MOVABS <= c->end; place++) {
+    for (uint64_t place = at - c->start > 16 ? at - 16 : c->start; place < at + 32 && place + MOVABS <= c->end;
+         place++) {
         const uint8_t *code = c->bytes + (place - c->start);
 
         memcpy(&constant, code + 2, sizeof constant);
@@ -242,6 +244,38 @@ static void reach_from(struct analyser *a, const struct unit *u)
     }
 }
 
+/* Words of a section of data that are the distance from themselves to a function, as in Swift's tables.  Those of
+ * .eh_frame and of its header are known. */
+static void hold_distances(struct analyser *a, uint64_t start, uint64_t end, uint64_t *budget)
+{
+    const Elf64_Phdr *header = object_phdr(&a->object, PT_GNU_EH_FRAME, 0);
+    const uint8_t *bytes = object_at(&a->object, start, 0);
+    uint64_t room = object_room(&a->object, start);
+
+    if (!bytes || start == a->list.start || (header && start == header->p_vaddr))
+        return;
+    room = end - start < room ? end - start : room;
+    for (uint64_t at = -start & 3; at + 4 <= room && *budget; at += 4, --*budget) {
+        uint64_t target = start + at + (uint64_t)distance_at(bytes + at);
+        const struct unit *u = unit_at(a, target);
+
+        if (u && u->start == target)
+            note_held(a, target);
+    }
+}
+
+/* Objects without sections stay (places.c). */
+static void hold_sections(struct analyser *a)
+{
+    uint64_t budget = 4 * (uint64_t)a->object.size;
+    size_t n;
+    const Elf64_Shdr *s = object_sections(&a->object, &n);
+
+    for (size_t i = 0; i < n; i++)
+        if (s[i].sh_type == SHT_PROGBITS && s[i].sh_flags & SHF_ALLOC && !(s[i].sh_flags & SHF_EXECINSTR))
+            hold_distances(a, s[i].sh_addr, s[i].sh_addr + s[i].sh_size, &budget);
+}
+
 /* Operands of movable code are listed. */
 static void hold_taken(struct analyser *a)
 {
@@ -268,6 +302,7 @@ static void reach_from_originals(struct analyser *a)
     note_held(a, object_tag(&a->object, DT_INIT));
     note_held(a, object_tag(&a->object, DT_FINI));
     hold_taken(a);
+    hold_sections(a);
     for (size_t i = 0; i < a->object.labels.n; i++)
         note_entered(a, labels[i]);
     for (size_t i = 0; i < a->n_code; i++)

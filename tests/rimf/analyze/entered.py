@@ -42,6 +42,8 @@ CASES = [
     ("called by movable code", ROOM, CALLER, 0),
     ("its address is taken", ROOM, TAKER, REACHED | HEAD),
     ("a pointer", ROOM, POINTER.format(""), REACHED | HEAD | HELD),
+    ("a distance", ROOM, '.section .rodata\n.balign 4\n.long 1, victim-.\n.text\n', REACHED | HEAD | HELD),
+    ("a distance into it", ROOM, CALLER + '.section .rodata\n.balign 4\n.long 1, victim+1-.\n.text\n', 0),
     ("called by code that stays", ROOM, STAYS, REACHED | HEAD | HELD),
     ("called by code without a description", ROOM, "call victim\n ret\n", REACHED | HEAD | HELD),
     ("... behind its endbr64", "endbr64\n" + ROOM, "call victim+4\n ret\n", REACHED | HEAD | HELD),
