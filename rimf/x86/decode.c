@@ -383,5 +383,7 @@ enum flow instruction_flow(const struct instruction *i)
 
 int instruction_is_padding(const struct instruction *i)
 {
-    return instruction_is(i, 0, 0x90) || instruction_is(i, 1, 0x1f) || instruction_is(i, 0, 0xcc);
+    if (instruction_is(i, 0, 0x90)) /* otherwise xchg with %r8, or pause */
+        return !(i->rex & 1) && !(i->prefixes & PREFIX_REP);
+    return instruction_is(i, 1, 0x1f) || instruction_is(i, 0, 0xcc);
 }
