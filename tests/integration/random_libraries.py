@@ -84,7 +84,7 @@ ACTIONS = [  # $r: a random number of calls, $p: a library to open, $v: a value
 
 COMPILER_OPTIONS = ["-fno-plt", "-fcf-protection=full", "-fcf-protection=none", "-ffunction-sections",
                     "-fno-jump-tables", "-fstack-protector-all", "-fomit-frame-pointer",
-                    "-fno-semantic-interposition", "-mtune=atom", "-mno-red-zone", "-fstack-clash-protection", "-flto"]
+                    "-fno-semantic-interposition", "-mtune=atom", "-mno-red-zone", "-fstack-clash-protection"]
 GCC_OPTIONS = ["-mtls-dialect=gnu2", "-fipa-pta", "-fpatchable-function-entry=8,2", "-funroll-all-loops",
                "-falign-functions=1", "-Wa,-mbranches-within-32B-boundaries"]
 LINKER_OPTIONS = ["-z,now", "-z,lazy", "-Bsymbolic-functions", "-Bsymbolic", "--gc-sections", "--hash-style=sysv",
@@ -186,9 +186,11 @@ class Program:
         if not plain:
             options += [o for o in COMPILER_OPTIONS + ([] if own.clang else GCC_OPTIONS) if r.random() < .1]
             link += [f"-Wl,{o}" for o in LINKER_OPTIONS if r.random() < .1]
-            if LINKERS and r.random() < .4:
-                link.append(f"-fuse-ld={r.choice(LINKERS)}")
-            elif r.random() < .2:  # others lack the version without which glibc refuses it
+            linker = r.choice(LINKERS) if LINKERS and r.random() < .4 else ""
+            link += [f"-fuse-ld={linker}"] if linker else []
+            if linker == ("lld" if own.clang else "") and r.random() < .1:
+                options.append("-flto")  # others make an empty library of it
+            if not linker and r.random() < .2:  # others lack the version without which glibc refuses it
                 link.append("-Wl,-z,pack-relative-relocs")
         pie = r.random() < .7
         options += ["-fPIC", "-shared"] if shared else ["-fPIE", "-pie"] if pie else ["-fno-pie", "-no-pie"]
