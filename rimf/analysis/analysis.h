@@ -76,7 +76,7 @@ struct rimf_sys;
 
 #define ANALYSIS_MAGIC "MVLDside"
 #define ANALYSIS_VERSION 9u    /* of the format, and of what is proven; another one is not read */
-#define ANALYSER_VERSION 17u   /* of `mvld analyze`; counts up when results change */
+#define ANALYSER_VERSION 18u   /* of `mvld analyze`; counts up when results change */
 #define ANALYSIS_BUILD_ID_MAX 64u
 #define ANALYSIS_TABLES_MAX 32u
 #define ANALYSIS_SIZE_MAX (1ul << 30)
