@@ -130,7 +130,7 @@ void by_clones(void)
     setvbuf(stdout, NULL, _IONBF, 0);
     start(waits_for_events);
     for (;;) {
-        pid_t child = fork();
+        pid_t child = make_child();
 
         if (!child)
             _exit(0);

@@ -211,6 +211,11 @@ static void by_ring(void)
     fflush(stdout);
 }
 
+pid_t make_child(void)
+{
+    return (pid_t)syscall(SYS_fork);
+}
+
 static void *forks(void *nothing)
 {
     static unsigned n;
@@ -219,7 +224,7 @@ static void *forks(void *nothing)
         pid_t child;
 
         usleep(300);
-        child = n++ % 2 ? vfork() : fork();
+        child = n++ % 2 ? vfork() : make_child();
         if (!child)
             _exit(0);
         waitpid(child, NULL, 0);
