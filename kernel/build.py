@@ -5,8 +5,8 @@
     build.py [--version 6.1|6.12] [--at FOLDER] [--jobs N] [--long] [CONFIG...]     see kernel/config
     build.py --patches                     only: do the patches apply to the sources that are installed?
 
-The source is that of the package linux-source-VERSION.  What was unpacked and built is not so again: an interrupted run
-goes on there.  Guests are booted again.
+The source is that of the package linux-source-VERSION.  What is unpacked and built stays: an interrupted run goes
+on there.  Guests are booted again.
 Nothing is written into the checkout.  MVLD_BUILD says where the plugin was built.
 """
 import argparse

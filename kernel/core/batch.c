@@ -110,7 +110,7 @@ int mvk_patch_commit(struct mvld_batch *batch, struct mvld_patch_report *report)
         err = mvk_change_text(batch->changes, batch->n);
     if (err == -ENOMEM)
         return mvk_api.fail(batch->image, ENOMEM, "out of memory for the changes of code");
-    if (err) /* to the engine some others mean that each change was refused, for a reason of its own */
+    if (err) /* EIO: the engine takes some of the others to mean that each change has a result of its own */
         return mvk_api.fail(batch->image, EIO, "the changes of code could not be made: %d", err);
     for (size_t i = 0; i < batch->n; i++) {
         batch->order[batch->changes[i].index] = (uint32_t)i;

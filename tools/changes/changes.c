@@ -198,10 +198,9 @@ static const char *change_rows(const char *path, const struct change *without, c
     return why;
 }
 
-static const char *add_folder(const char *record, const char *path)
+static struct change folder_row(const char *path)
 {
-    const struct change row = {{"folder", path, "-", "-"}};
-    return strpbrk(path, "\t\n") ? "a path with a tab or a newline cannot be recorded" : change_rows(record, &row, &row);
+    return (struct change){{"folder", path, "-", "-"}};
 }
 
 /* How many folders above the record's own are missing. */
@@ -226,7 +225,8 @@ static const char *note_above(const char *path, int n)
         char *folder = folder_of(path);
         for (int up = 0; up < i; up++)
             *strrchr(folder, '/') = 0;
-        why = add_folder(path, folder);
+        const struct change row = folder_row(folder);
+        why = changes_add(path, &row);
         free(folder);
     }
     if (why) {
@@ -318,10 +318,11 @@ const char *changes_make_folders(const char *path, const char *folder)
         *slash = 0;
         if (!access(made, F_OK))
             continue;
-        why = add_folder(path, made);
+        const struct change row = folder_row(made);
+        why = changes_add(path, &row);
         if (!why && mkdir(made, 0755) && errno != EEXIST) {
             why = failed(made, "cannot be made");
-            changes_remove(path, &(struct change){{"folder", made, "-", "-"}});
+            changes_remove(path, &row);
         }
     }
     free(made);

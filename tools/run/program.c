@@ -72,7 +72,7 @@ char *program_find(const char *name)
     return program;
 }
 
-/* "#! interpreter argument", as the kernel reads it: in the first bytes, of which an interpreter must not be the end. */
+/* "#! interpreter argument", as the kernel reads it: from the first bytes only.  An interpreter that they cut is none. */
 static void read_script(struct program *p, const char *head, size_t size)
 {
     char line[SCRIPT_HEAD + 1];
