@@ -386,9 +386,17 @@ int attach_objects(struct attach *a)
         err = !at || attach_read(a, at, &debug, sizeof debug);
     while (!err && debug.r_state != RT_CONSISTENT && clock_ns() < until && usleep(100) == 0);
     if (!err) {
+        size_t n = a->n_objects;
+
         for (next = (uint64_t)debug.r_map; next && a->n_objects < OBJECTS_MAX; next = (uint64_t)map.l_next) {
-            if (attach_read(a, next, &map, sizeof map))
-                return attach_fail(a, "process %d: its host loader's list cannot be read", a->pid);
+            if (attach_read(a, next, &map, sizeof map)) {
+                if (clock_ns() >= until)
+                    return attach_fail(a, "process %d: its host loader's list cannot be read", a->pid);
+                a->n_objects = n; /* it changes: from its begin */
+                map.l_next = debug.r_map;
+                usleep(100);
+                continue;
+            }
             if ((uint64_t)map.l_ld != a->objects[0].dynamic)
                 add_object(a, (struct attach_object){.name = attach_string(a, (uint64_t)map.l_name), .start = map.l_addr,
                                                      .bias = map.l_addr, .dynamic = (uint64_t)map.l_ld});
