@@ -127,6 +127,19 @@ def children(pid):
     return found
 
 
+def analyses_of(pid):
+    """The analyses that children of its children make, stopped where they are."""
+    stopped = []
+    for inner in [inner for outer in children(pid) for inner in children(outer)]:
+        try:
+            if b"analyze" in Path(f"/proc/{inner}/cmdline").read_bytes():
+                os.kill(inner, signal.SIGSTOP)
+                stopped.append(inner)
+        except (FileNotFoundError, ProcessLookupError):
+            pass  # it has ended meanwhile
+    return stopped
+
+
 def killed_analysis(machine):
     """An enable that is killed while it analyses: its analysis goes on, and leaves files behind what takes all back."""
     program = machine.program("tool")
@@ -136,10 +149,7 @@ def killed_analysis(machine):
         analysing = []
         while not analysing:
             check(tool.poll() is None, "it ended before it was seen to analyse")
-            analysing = [inner for outer in children(tool.pid) for inner in children(outer)
-                         if b"analyze" in Path(f"/proc/{inner}/cmdline").read_bytes()]
-        for pid in analysing:  # slow enough for anything
-            os.kill(pid, signal.SIGSTOP)
+            analysing = analyses_of(tool.pid)  # stopped, so slow enough for anything
         tool.kill()
         tool.wait()
         subprocess.run(words, check=True, stderr=subprocess.DEVNULL)  # it may wait, and says so
