@@ -152,13 +152,19 @@ def killed_analysis(machine):
             analysing = analyses_of(tool.pid)  # stopped, so slow enough for anything
         tool.kill()
         tool.wait()
-        subprocess.run(words, check=True, stderr=subprocess.DEVNULL)  # it may wait, and says so
-        for pid in analysing:
+        taking_back = subprocess.Popen(words, stderr=subprocess.DEVNULL)
+        for pid in analysing:  # one that was stopped before it had asked to die with its parent holds the lock until it goes on
             try:
                 os.kill(pid, signal.SIGCONT)
             except ProcessLookupError:
+                pass
+        check(taking_back.wait() == 0, f"{words}: {taking_back.returncode}")
+        for pid in analysing:
+            try:
+                state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+            except (FileNotFoundError, ProcessLookupError):
                 continue
-            check(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z", f"{words}: an analysis goes on")
+            check(state == "Z", f"{words}: an analysis goes on")
         now = machine.files()
         check(now == before, f"{words}: files differ: {set(now.items()) ^ set(before.items())}")
 
