@@ -169,6 +169,21 @@ def killed_analysis(machine):
         check(now == before, f"{words}: files differ: {set(now.items()) ^ set(before.items())}")
 
 
+def upgraded_meanwhile(machine):
+    """mvld itself is upgraded while it enables two programs: both are enabled, by the new one."""
+    programs, new = [machine.program("one"), machine.program("two")], Path(machine.mvld + ".new")
+    tool = subprocess.Popen([machine.mvld, "enable", "--by", "set-interp", *programs], stdout=subprocess.DEVNULL)
+    analysing = []
+    while not analysing:
+        check(tool.poll() is None, "it ended before it was seen to analyse")
+        analysing = analyses_of(tool.pid)
+    shutil.copy(machine.mvld, new)
+    new.rename(machine.mvld)
+    for pid in analysing:
+        os.kill(pid, signal.SIGCONT)
+    check(tool.wait() == 0 and all(machine.is_applied(program) for program in programs), "an upgrade stops enable")
+
+
 def held(machine):
     """Somebody without rights takes the lock of root's record, and root's tools wait for ever; or cannot read the record."""
     program = machine.program("tool")

@@ -3,6 +3,7 @@
  * enable/steps.c: single steps of enabling and disabling a program.
  */
 #include "tools/changes/made.h"
+#include "tools/common/paths.h"
 #include "tools/common/tools.h"
 #include "tools/config/make.h"
 #include "tools/enable/enable.h"
@@ -122,16 +123,18 @@ static _Noreturn void become(const struct way *way, const char *self, char *cons
 
 int enable_run(const struct way *way, const char *const *words, char **said)
 {
-    char *self = realpath("/proc/self/exe", NULL), **environment = usual_environment();
+    char *self = path_mvld(), **environment = usual_environment(); /* an upgrade may have replaced our own file */
     const char *argv[16] = {self};
     int status = -1, out[2] = {-1, -1};
 
     for (size_t i = 0; words[i]; i++)
         argv[i + 1] = words[i];
     fflush(stdout);
-    pid_t pid = !self || (said && pipe2(out, O_CLOEXEC)) ? -1 : fork();
+    pid_t pid = said && pipe2(out, O_CLOEXEC) ? -1 : fork();
     if (!pid)
         become(way, self, (char *const *)argv, environment, out[1]);
+    if (pid < 0)
+        complain(words[0], "%s", strerror(errno));
     if (said) {
         close(out[1]);
         *said = read_all(out[0]);

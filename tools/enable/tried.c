@@ -43,12 +43,23 @@ static int is_changed(const char *path, const struct timespec *since)
     return st.st_ctim.tv_sec != since->tv_sec ? st.st_ctim.tv_sec > since->tv_sec : st.st_ctim.tv_nsec >= since->tv_nsec;
 }
 
+/* An installer replaces the loader first and the passes last: a try in between fails. */
+static int has_mvld_changed(const struct timespec *since)
+{
+    char *folders = must_print("%s", path_passes()), *rest = folders;
+    int changed = is_changed(path_loader(), since);
+    for (const char *folder; (folder = strsep(&rest, ":"));)
+        changed = changed || is_changed(folder, since);
+    free(folders);
+    return changed;
+}
+
 /* Without the list of its libraries it is the program's file that counts.  A library that makes the list possible is new. */
 static int has_changed(const char *program, const struct timespec *since)
 {
     struct config_made made;
     struct paths paths = {0};
-    int changed = is_changed(program, since) || is_changed(path_loader(), since);
+    int changed = is_changed(program, since) || has_mvld_changed(since);
 
     paths_of_program(&paths, program);
     config_make(&made, geteuid() != 0, NULL);

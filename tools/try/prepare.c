@@ -169,7 +169,7 @@ static const char *snapshot_trouble(char *mvld, char *program, char **environmen
 static void add_snapshot(struct try_runs *r, const char *name, const char *remedy, const char *passes, char **argv,
                          char **run, const char *scratch, const struct try_place *place)
 {
-    char *mvld = realpath("/proc/self/exe", NULL);
+    char *mvld = path_mvld();
     char **environment = environment_with(scratch, must_print("app.passes=%s", passes));
     char **build = command_of(argv, (const char *const[]){mvld, "build", "--run", "--", NULL});
     add_way(r, name, remedy, run, environment, place);
@@ -231,7 +231,7 @@ const char *prepare_ways(struct try_runs *r, const char *scratch, char **argv)
     if (why || damage)
         return why ? why : must_print("%s: %s", path_loader(), damage);
     char *real = realpath(p.path, NULL), *analyses = must_print("%s/mvld/analysis", scratch);
-    char *mvld = realpath("/proc/self/exe", NULL);
+    char *mvld = path_mvld();
     char **plain = environment_with(scratch, NULL);
     char *const analyze[] = {mvld, "analyze", "--output", analyses, "--program", real, NULL};
 
