@@ -1,18 +1,19 @@
 # SPDX-License-Identifier: MIT
 """run_refused.py BEHAVIOUR: `mvld run` where it cannot put our loader into the program: where nobody may trace, where
-the loader is only in part there, of programs of 32 bits.
+the loader is only in part there, with little memory, of programs of 32 bits.
 
 Each function below is one test; its text says what a failure means.
 """
 import ctypes
 import errno
 import os
+import resource
 import shutil
 import struct
 import sys
 from pathlib import Path
 
-from run_itself import COUNT, MVLD, PRCTL, STARTER, run_by_mvld, same, started, support
+from run_itself import COUNT, MVLD, PRCTL, STARTER, limited, run_by_mvld, same, started, support
 from support import check
 
 
@@ -141,6 +142,24 @@ def fails(folder):
     with open(folder / "plain", "ab"):
         done = started([MVLD, "run", "--", folder / "plain"])
         check(done.returncode == 126 and b"Text file busy" in done.stderr, f"written to: {done}")
+
+
+def little(folder):
+    """A program that works plainly where little data is allowed does not by `mvld run`, or by a wrapper."""
+    status = ["/bin/sh", "-c", "exit 5"]
+    least = next(size for size in range(64, 4096, 4) if started(["/bin/true"], limited(resource.RLIMIT_DATA, size << 10)).returncode == 0)
+    done = started([STARTER, "/bin/true"], limited(resource.RLIMIT_DATA, least << 10))
+    check(done.returncode == 0, f"{least} KB, by a wrapper: {done}")
+    for size in 256, 320, 512, 1023, 1024, 2048:
+        before = limited(resource.RLIMIT_DATA, size << 10)
+        for options in (), ("--direct",), ("--children",):
+            done = started(run_by_mvld(status, *options), before)
+            ran = b" objects\n" in done.stderr
+            check(done.returncode == 5 and ran == (size >= 1024) and ran != (b"without mvld: less than 1 MiB" in done.stderr),
+                  f"{size} KB, {options}: {done}")
+    for tool in ("pipeline", "build"):
+        done = started([MVLD, tool, *status[:1]], limited(resource.RLIMIT_DATA, 512 << 10), env={"XDG_CACHE_HOME": str(folder)})
+        check(done.returncode == (tool == "build") and b"out of memory" not in done.stderr, f"{tool}: {done}")
 
 
 def narrow(folder):

@@ -27,11 +27,14 @@ extern char **environ;
 static char *read_all(const char *path, size_t most, size_t *length)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    char *text = must_alloc(most + 1, 1);
+    char *text = NULL;
+    size_t room = 0;
     ssize_t got = fd < 0 ? -1 : 0;
 
     for (*length = 0; fd >= 0 && *length <= most; *length += (size_t)got) {
-        got = read(fd, text + *length, most + 1 - *length);
+        if (*length == room) /* most are small, and so may memory be (RLIMIT_DATA) */
+            text = must_grow(text, room = room ? 2 * room : 4096, 1);
+        got = read(fd, text + *length, room - *length);
         if (got <= 0)
             break;
     }

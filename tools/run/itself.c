@@ -23,7 +23,9 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -31,7 +33,16 @@
 #include <unistd.h>
 
 #define HEAD 4096 /* contains the ELF header, program headers and notes */
+#define OWN_STACK 8192
 #define STACK 65536
+#define DATA_SHORT (1u << 20) /* the loader needs 21 KB, and a pass some 100 */
+
+int memory_is_short(void)
+{
+    struct rlimit data;
+
+    return !getrlimit(RLIMIT_DATA, &data) && data.rlim_cur < DATA_SHORT;
+}
 
 /* Reads the start of the loader's file.  NULL, or why the file cannot be executed. */
 static const char *read_head(const char *loader, char head[static HEAD], const Elf64_Phdr **ph, size_t *headers)
@@ -95,15 +106,9 @@ static const char *adopts(void)
     return getpid() == 1 ? "it would be process 1" : subreaper ? "it would adopt processes" : NULL;
 }
 
-static int start_tracer(void *tracing)
-{
-    static _Alignas(16) char stack[STACK];
-
-    return clone(trace_execution, stack + sizeof stack, CLONE_VM | SIGCHLD, tracing);
-}
-
 struct child {
     struct tracing *tracing;
+    char *stacks; /* one below the other: its own, and the tracer's */
     pid_t tracer; /* or -errno */
 };
 
@@ -112,7 +117,7 @@ static int become_parent(void *cookie)
     struct child *c = cookie;
 
     setsid(); /* signals to the program's group are not for us */
-    c->tracer = start_tracer(c->tracing);
+    c->tracer = clone(trace_execution, c->stacks + OWN_STACK + STACK, CLONE_VM | SIGCHLD, c->tracing);
     if (c->tracer < 0)
         c->tracer = -errno;
     return 0;
@@ -122,15 +127,18 @@ static int become_parent(void *cookie)
  * ours, as long as there is no other child, whose end the kernel would then forget. */
 static pid_t start_orphan(struct tracing *t)
 {
-    static _Alignas(16) char stack[8192];
-    struct child c = {t, -EAGAIN};
+    struct child c = {t, NULL, -EAGAIN};
     struct sigaction before, ignore = {.sa_handler = SIG_IGN};
     siginfo_t info;
     int status, alone = waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) && errno == ECHILD;
 
+    /* Shared, since that does not count as data (RLIMIT_DATA). */
+    c.stacks = mmap(NULL, OWN_STACK + STACK, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (c.stacks == MAP_FAILED)
+        return -errno;
     if (alone)
         sigaction(SIGCHLD, &ignore, &before);
-    pid_t child = clone(become_parent, stack + sizeof stack, CLONE_VM | (alone ? SIGCHLD : 0), &c);
+    pid_t child = clone(become_parent, c.stacks + OWN_STACK, CLONE_VM | (alone ? SIGCHLD : 0), &c);
     if (child < 0)
         c.tracer = -errno;
     else /* SIGSTOP for our group may stop the child just before it leaves; the group's SIGCONT then misses it. */

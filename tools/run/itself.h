@@ -14,6 +14,9 @@
  * under its own interpreter; with `must` it ends instead. */
 const char *execute_itself(const char *loader, const char *file, char **argv, int must);
 
+/* Whether so little memory is allowed that our loader could take what the program needs. */
+int memory_is_short(void);
+
 /* Why this file is no loader, or not all of one: a process that executes it would crash; or NULL. */
 const char *loader_damage(const char *loader);
 

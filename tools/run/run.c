@@ -35,8 +35,9 @@ static const char run_usage[] =
     "Runs PROGRAM, found as a shell finds it, under ld-mvld.so.1: its own file, unchanged.\n"
     "Of a script the interpreter (#!, or else /bin/sh) runs under mvld.  Static\n"
     "executables, programs with set-id bits or capabilities, those that may not be read,\n"
-    "and programs for another loader are started plainly, and all where ld-mvld.so.1 is\n"
-    "missing or truncated, which is said on standard error.\n"
+    "and programs for another loader are started plainly, and all where less than 1 MiB of\n"
+    "data is allowed (RLIMIT_DATA), or ld-mvld.so.1 is missing or truncated, which is said on\n"
+    "standard error.\n"
     "\n" REQUEST_USAGE
     "  --argv0 NAME         the program's argv[0]\n"
     "  --loader FILE        instead of the installed ld-mvld.so.1\n"
@@ -80,6 +81,7 @@ static const char build_usage[] =
 struct command {
     const char *name; /* of the subcommand */
     const char *snapshot; /* of `mvld build`: MVLD_SNAPSHOT */
+    int plainly; /* the program's own interpreter is left to it */
     int direct;  /* the loader is executed, and loads the program */
     int children; /* descendants start under mvld, too */
     int json;     /* of `mvld build' */
@@ -172,17 +174,26 @@ static int takes_argv0(const struct program *p)
     return takes;
 }
 
-/* 0 when the program may be started, or an exit code. */
-static int object(const struct program *p, const struct command *c)
+/* Why the program is started plainly, or NULL. */
+static const char *objection(const struct program *p)
 {
-    const char *objection = program_objection(p), *off = getenv("MVLD");
+    return p->kind == PROGRAM_PLAIN && memory_is_short() ? "less than 1 MiB of data is allowed (RLIMIT_DATA)"
+                                                         : program_objection(p);
+}
 
-    if (!objection && !(off && !strcmp(off, "off")))
+/* 0 when the program may be started, or an exit code. */
+static int object(const struct program *p, struct command *c)
+{
+    const char *why = objection(p), *off = getenv("MVLD");
+
+    if (!why && !(off && !strcmp(off, "off")))
         return 0;
+    c->plainly = 1;
+    c->children &= !memory_is_short();
     if (c->snapshot) /* plainly it would not stop */
-        complain(c->name, "%s: %s", p->path, objection ? objection : "MVLD=off");
-    else if (objection)
-        complain(c->name, "%s: started without mvld: %s", p->path, objection);
+        complain(c->name, "%s: %s", p->path, why ? why : "MVLD=off");
+    else if (why)
+        complain(c->name, "%s: started without mvld: %s", p->path, why);
     else
         complain(c->name, "MVLD=off: no pass runs");
     return c->snapshot ? TOOL_FAILED : 0;
@@ -213,7 +224,7 @@ static void put_loader(const struct program *p, struct command *c, const char *l
 
 static int start(const struct program *p, struct command *c, const char *loader)
 {
-    const char *file = c->file, *off = getenv("MVLD"), *why = NULL, *damage = loader_damage(loader);
+    const char *file = c->file, *why = NULL, *damage = loader_damage(loader);
     int must = c->snapshot && strcmp(c->snapshot, "run") != 0;
 
     if (c->snapshot) {
@@ -228,7 +239,7 @@ static int start(const struct program *p, struct command *c, const char *loader)
     if (c->children && (why = damage ? damage : children_enter(loader)))
         complain(c->name, "what descends from %s is started without mvld: %s", p->path, why);
     int in_place = c->children && !why; /* our loader is mounted over the machine's */
-    if (in_place || p->kind != PROGRAM_PLAIN || (off && !strcmp(off, "off"))) {
+    if (in_place || c->plainly || p->kind == PROGRAM_OURS) {
         execvp(file, c->asked); /* by its path; what the kernel knows no format of is the shell's, as for env(1) */
     } else if (c->direct || (why = execute_itself(loader, file, c->asked, must))) {
         if (why && !damage)
@@ -348,7 +359,7 @@ static int run(const struct command *blank, const char *usage, int argc, char **
         command.file = p.path;
     }
     config_remind(command.name);
-    status = program_objection(&p) ? 0 : check_plan(&r, &p, &command);
+    status = objection(&p) ? 0 : check_plan(&r, &p, &command);
     if (!status)
         status = object(&p, &command);
     return status ? status : start(&p, &command, loader);
