@@ -313,10 +313,11 @@ static int is_behind_clone(const struct attach *a, unsigned long ran)
 static int expect_none(struct attach *a, int waits, int keeps)
 {
     uint64_t seized = clock_ns();
-    unsigned long ran;
+    unsigned long ran = 0;
     int status = -1;
 
-    attach_state_and_time(a, a->thread, &ran);
+    if (!waits)
+        attach_state_and_time(a, a->thread, &ran);
     for (unsigned tries = 0; status == -1 && clock_ns() - seized < CHILD_MS * UINT64_C(1000000); tries++) {
         if ((waits ? attach_waits(a, a->thread, &a->stopped->before) : is_behind_clone(a, ran)) &&
             (!attach_has_children(a, a->thread) || (keeps && !waits_for_child(a))))
