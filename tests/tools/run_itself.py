@@ -376,6 +376,8 @@ def children(folder):
         said = started([MVLD, "status", "-p", process.pid]).stdout
         process.communicate()
         check(b"under /" in said, f"mvld status -p: {said}")
+        done = started([*command[:-7], "--", MVLD, "run", "--children", *COUNT, "--", "/bin/sh", "-c", "exit 5"])
+        check(done.returncode == 5 and b"without mvld" not in done.stderr and done.stderr.count(b" objects\n") == 1, f"nested: {done}")
         # A folder of the namespace outside cannot be mounted on, and has another path where / is not the root of all mounts.
         inside = 'exec 3<.; while read -r key id; do [ "$key" != mnt_id: ] || grep -c "^$id " /proc/self/mountinfo; done < /proc/$$/fdinfo/3'
         done = started([*command[:-7], "--", "sh", "-c", inside], cwd=ours)

@@ -113,6 +113,16 @@ static const char *fill(int original, const char *loader, const char *name, cons
     return why;
 }
 
+/* The machine's, also within a program of an earlier `--children'. */
+static int open_folder(const char *name)
+{
+    char *within = must_print("%s/" ORIGINAL, name);
+    int fd = open(within, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+    free(within);
+    return fd < 0 ? open(name, O_PATH | O_DIRECTORY | O_CLOEXEC) : fd;
+}
+
 static const char *enter(const char *loader)
 {
     char *name = must_print("%s", MVLD_HOST_LOADER), *slash = strrchr(name, '/');
@@ -122,7 +132,7 @@ static const char *enter(const char *loader)
     int here = open(".", O_PATH | O_CLOEXEC), original;
 
     *slash = 0;
-    original = open(name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    original = open_folder(name);
     if (!why && (original < 0 || mount("mvld", name, "tmpfs", MS_NODEV, "mode=755") || chdir(name)))
         why = failed(name);
     if (!why)
