@@ -11,7 +11,8 @@
  * that never waits would keep the tool, or the waiter, from its processor: a real-time thread gives way to higher
  * priorities only.  A killed tool's waiter needs a processor without such a thread for the same reason.  So nobody gets a
  * priority where the tool may use one processor only, and no second tool while the first one is there: a lock says so,
- * which lasts until a killed tool's waiter has ended.
+ * which lasts until a killed tool's waiter has ended.  A tool waits for it, since without the priority the thread that it
+ * stops would wait for a processor; but not for long, since anybody can hold the lock.
  */
 #include "tools/attach/attach.h"
 #include "tools/common/tools.h"
@@ -29,6 +30,7 @@
 #include <unistd.h>
 
 #define BEGIN_MS 2 /* for the waiter to begin its wait */
+#define TURN_MS 1000 /* for which other tools are waited for */
 #define TOOLS 2
 #define WAITERS 1 /* and so the stopped thread's */
 #define LOCK "/proc/sys/kernel/sched_rt_runtime_us" /* whoever else locks it only keeps tools from the priority */
@@ -51,11 +53,14 @@ static int may_use_processors(void)
     return sched_getaffinity(0, sizeof mine, &mine) ? 0 : CPU_COUNT(&mine);
 }
 
-static int is_only_tool(struct attach *a)
+void attach_await_priority(struct attach *a)
 {
-    if (a->priority < 0)
-        a->priority = open(LOCK, O_RDONLY | O_CLOEXEC);
-    return a->priority >= 0 && !flock(a->priority, LOCK_EX | LOCK_NB);
+    if (may_use_processors() < 2 || sched_getscheduler(0) != SCHED_OTHER || set_priority(0, TOOLS))
+        return; /* and keeps nobody from it */
+    set_priority(0, 0);
+    a->priority = open(LOCK, O_RDONLY | O_CLOEXEC);
+    if (a->priority >= 0)
+        lock_within(a->priority, LOCK_EX, TURN_MS);
 }
 
 static void *wait_for_lock(void *waiter)
@@ -129,7 +134,7 @@ static void begin_waiter(struct attach *a, pid_t thread)
 
 void attach_raise_priority(struct attach *a, pid_t thread)
 {
-    if (may_use_processors() < 2 || !is_only_tool(a) || sched_getscheduler(0) != SCHED_OTHER || set_priority(0, TOOLS))
+    if (a->priority < 0 || flock(a->priority, LOCK_EX | LOCK_NB) || set_priority(0, TOOLS))
         return;
     a->raised = 1;
     if (a->waiter && a->waiter->owner != thread)

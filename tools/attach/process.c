@@ -264,6 +264,8 @@ struct attach *attach_open(pid_t pid)
     a->maps = openat(a->folder, "maps", O_RDONLY | O_CLOEXEC);
     if (a->memory < 0 || a->maps < 0)
         attach_refused(a, pid, errno);
+    else
+        attach_await_priority(a);
     return a;
 }
 

@@ -8,6 +8,7 @@ and no thread keeps a priority of the tool's.
 A failure means: a tool that root calls makes the machine stand still, since a thread that never waits keeps the tool, or
 what takes the priority back, from its processor.  The test has the highest priority itself, so that it can end that.
 """
+import fcntl
 import os
 import subprocess
 import sys
@@ -102,6 +103,23 @@ def killed(program, n):
     check(died > 20 * n, f"killed {died} times")
 
 
+def turns():
+    """While another tool has the priority a tool waits, or else its threads would wait for a processor; but not for ever."""
+    p = subprocess.Popen(["sleep", "100"])
+    with open("/proc/sys/kernel/sched_rt_runtime_us") as lock:
+        for held in 0.3, LONGEST:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            tool = subprocess.Popen([GETPID, str(p.pid), "1"], stdout=subprocess.DEVNULL)
+            try:
+                check(tool.wait(held) == 0 and held == LONGEST, f"another one has the priority: {tool.returncode}")
+            except subprocess.TimeoutExpired:
+                check(held != LONGEST, f"it has waited for {held} s")
+            fcntl.flock(lock, fcntl.LOCK_UN)
+            check(tool.wait(LONGEST) == 0, f"behind the other one: {tool.returncode}")
+    p.kill()
+    p.wait()
+
+
 try:
     os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(50))
 except PermissionError:
@@ -114,6 +132,7 @@ with scratch() as folder:
     together("one processor", busy, 1)
     if len(mine) > 1:
         os.sched_setaffinity(0, mine[:2])
+        turns()
         together("two processors", busy, 4)
         killed(busy, 4)
 finish()
