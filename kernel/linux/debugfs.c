@@ -16,9 +16,10 @@
 
 #include "kernel/linux/glue.h"
 
+/* Called under mvl_lock.  Addresses are for nobody, as kptr_restrict may ask. */
 static void show_line(void *file, const char *text)
 {
-	seq_printf(file, "%s\n", text);
+	seq_printf(file, "%s\n", mvl_named(text));
 }
 
 static int show(struct seq_file *file, void *unused)

@@ -166,6 +166,9 @@ static void sets(void)
     CHECK(mvk_set(&lock, 0) == -EINVAL && *mvk_error());
     CHECK(mvk_set(&settings.level, 256) == -ERANGE && mvk_set(&settings.level, -1) == -ERANGE);
     CHECK(mvk_set(&many, 1l << 31) == -ERANGE && many == 0);
+    CHECK(mvk_set(&many, 7) == 1);
+    check_take("set to what no variant is for", 107, 1);
+    CHECK(mvk_set(&many, 0) == 1);
     kernel.segments[1].prot |= MVK_READ_ONLY_LATER;
     CHECK(mvk_set(&many, 1) == -EPERM && many == 0 && *mvk_error());
     kernel.segments[1].prot = PROT_READ | PROT_WRITE;
