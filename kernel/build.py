@@ -34,7 +34,7 @@ WARNING = (r".*(WARNING:|BUG:|Oops|Kernel panic|possible recursive|detected .*st
 # config: [processors, tests, repetitions, repetitions with --long, under which hypervisor]
 BOOTS = {
     "multiverse": [(1, "locks,selftest,control,places,damage,chance,modules", 20, 1000),
-                   (2, "locks,selftest,control,writers,places", 1, 1),
+                   (2, "locks,selftest,control,writers,crossing,places", 1, 1),
                    (2, "failing_hotplug,probed_hotplug,hotplug", 20, 1000), (2, "torture", 15, 600)],
     "lockdep": [(1, "locks,selftest,places,damage,shortages,starved_control,starved_module,tracer,modules", 5, 100),
                 (2, "locks,selftest,hotplug,starved_hotplug,tracer", 5, 200), (3, "stopped_hotplug", 1, 1),
