@@ -53,7 +53,9 @@ void mv_pins_after_fork(int in_child);
 const struct link_map *mv_list_lost(void);
 /* Whether another thread was closing libraries at that fork: some listed ones may be unmapped. */
 int mv_list_is_shrinking(void);
-void mv_list_find_lock(void); /* once, before any child */
+void mv_list_prepare(void); /* once, before any child */
+/* dl_iterate_phdr without those that the program or a preloaded library put in its place. */
+int mv_list_each(int (*with)(struct dl_phdr_info *, size_t, void *), void *cookie);
 
 /* This thread's reply, or NULL if it has none; mv_reply_make makes it, or sets errno; the third
  * returns a reply that says that there was no memory for one.  link.c */

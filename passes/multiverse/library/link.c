@@ -126,7 +126,7 @@ __attribute__((constructor)) static void start(void)
 {
     int saved = errno;
 
-    mv_list_find_lock();
+    mv_list_prepare();
     pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
     mv_engine_get();
     errno = saved;

@@ -179,13 +179,13 @@ static int relist(struct listing *listing, int was_removed)
     size_t n = 0, bytes;
     int err = 0;
 
-    dl_iterate_phdr(count_object, &n);
+    mv_list_each(count_object, &n);
     bytes = (2 * n + 1) * sizeof *listing->sources; /* a second half for keep_known */
     listing->sources = engine->api->alloc(engine->image, bytes);
     if (!listing->sources)
         return -ENOMEM;
     listing->capacity = n;
-    dl_iterate_phdr(list_object, listing);
+    mv_list_each(list_object, listing);
     err = leave_out_closing(listing);
     if (!err && was_removed) {
         struct rimf_source *kept = listing->sources + n;
@@ -268,6 +268,6 @@ int mv_library_refresh(struct mv_engine *engine)
     listing.engine = engine;
     listing.sources = NULL;
     listing.n = listing.capacity = 0;
-    result = dl_iterate_phdr(look, &listing);
+    result = mv_list_each(look, &listing);
     return result < 0 ? result : 0;
 }

@@ -31,6 +31,26 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+/* Static programs have none of these, and nothing that could be closed.  dlopen is looked up with
+ * dlsym, because linkers warn of a reference to it in static programs. */
+extern __typeof__(dlsym) dlsym __attribute__((weak));
+extern __typeof__(dlclose) dlclose __attribute__((weak));
+extern char __libc_single_threaded __attribute__((weak)); /* glibc 2.32 */
+
+/* ---- the list */
+
+typedef int each_function(int (*)(struct dl_phdr_info *, size_t, void *), void *);
+
+/* The one behind us, as a rule the C library's own.  The program or a preloaded library may have
+ * another in its place, and our calls are not the program's: fakechroot's writes into the names, of
+ * which some are read-only. */
+static each_function *next_each;
+
+int mv_list_each(int (*with)(struct dl_phdr_info *, size_t, void *), void *cookie)
+{
+    return (next_each ? next_each : dl_iterate_phdr)(with, cookie);
+}
+
 /* ---- children of fork */
 
 /* In a child of fork dl_iterate_phdr could wait for ever, or dlopen end the process.
@@ -101,14 +121,14 @@ static int search_object(struct dl_phdr_info *info, size_t size, void *cookie)
     return 0;
 }
 
-void mv_list_find_lock(void)
+static void find_lock(void)
 {
     struct search s = {.self = (int)syscall(SYS_gettid)};
     size_t n = 0;
 
     if (!&_r_debug)
         return;
-    dl_iterate_phdr(search_object, &s);
+    mv_list_each(search_object, &s);
     for (size_t i = 0; i < s.n; i++) /* dlopen's lock is ours, too, if dlopen calls the constructor */
         if (!is_mine(s.found[i], s.self)) {
             list_lock = s.found[i];
@@ -133,7 +153,7 @@ int mv_list_is_shrinking(void)
     return _r_debug.r_state == RT_DELETE;
 }
 #else
-void mv_list_find_lock(void)
+static void find_lock(void)
 {
 }
 
@@ -152,13 +172,14 @@ int mv_list_is_shrinking(void)
 }
 #endif
 
-/* ---- pins */
+void mv_list_prepare(void)
+{
+    if (dlsym)
+        next_each = (each_function *)dlsym(RTLD_NEXT, "dl_iterate_phdr");
+    find_lock();
+}
 
-/* Static programs have none of these, and nothing that could be closed.  dlopen is looked up with
- * dlsym, because linkers warn of a reference to it in static programs. */
-extern __typeof__(dlsym) dlsym __attribute__((weak));
-extern __typeof__(dlclose) dlclose __attribute__((weak));
-extern char __libc_single_threaded __attribute__((weak)); /* glibc 2.32 */
+/* ---- pins */
 
 static struct rimf_lock listing;
 static void *(*open_object)(const char *name, int mode);
@@ -236,7 +257,7 @@ int mv_pins_take(struct mv_engine *engine, struct mv_reply *reply)
     err = rimf_lock_acquire(&rimf_sys_kernel, &listing);
     if (err < 0)
         return err;
-    dl_iterate_phdr(list_object, &list);
+    mv_list_each(list_object, &list);
     rimf_lock_release(&rimf_sys_kernel, &listing);
     reply->pins = list.pins;
     reply->n_pins = list.n;
