@@ -157,7 +157,8 @@ static struct rimf_slots *slots_of(struct mvld_image *image, struct rimf_object 
  *
  * A symbol with another visibility than default is its object's own.  For an IFUNC, the resolver decides,
  * which we must not call.  Its earlier result is in a slot of its own object, whose IRELATIVE names the
- * resolver, if that object calls the function, too.
+ * resolver, if that object calls the function, too.  glibc's resolvers look at the CPU and at tunables alone;
+ * another library's may look at its variables, and choose otherwise at the first call.
  */
 
 static const char *const came_later = "bound at the first call: its object came by dlopen";
@@ -167,6 +168,8 @@ static const char *const later_definition =
 static const char *const unique = "bound at the first call: its symbol is unique in the process";
 static const char *const unknown_choice =
     "bound at the first call: an IFUNC, whose choice no slot of its object shows";
+static const char *const unknown_resolver =
+    "bound at the first call: an IFUNC, whose resolver may choose otherwise then";
 static const char *const filtered = "bound at the first call: an object is a filter";
 
 /* The name of symbol `index`, or NULL. */
@@ -175,6 +178,14 @@ static const char *symbol_at(const struct rimf_object *object, uint32_t index, E
     if (!index || elf_symbol_at(&object->view, index, symbol))
         return NULL;
     return elf_string(&object->view, symbol->st_name);
+}
+
+/* Its version tells. */
+static int is_of_glibc(const struct mvld_symbol *symbol)
+{
+    static const char prefix[] = "GLIBC_";
+
+    return symbol->version && rimf_strncmp(symbol->version, prefix, sizeof prefix - 1) == 0;
 }
 
 /* Sets the target, if an IRELATIVE of the resolver's object names the resolver: its slot has the choice, an address in
@@ -242,7 +253,9 @@ static void predict(const struct mvld_image *image, const struct rimf_object *ob
     if (entry->why)
         return;
     entry->target = definition.address;
-    if (definition.type == STT_GNU_IFUNC && !ifunc_choice(image, &definition, entry))
+    if (definition.type == STT_GNU_IFUNC && !is_of_glibc(&definition))
+        entry->why = unknown_resolver;
+    else if (definition.type == STT_GNU_IFUNC && !ifunc_choice(image, &definition, entry))
         entry->why = unknown_choice;
     else if (definition.type == STT_TLS || !entry->target)
         entry->why = no_definition;

@@ -30,8 +30,8 @@ static const char *version_of(const struct elf_view *view, size_t index)
     return elf_version_name(view, entry & ELF_VERSION_INDEX);
 }
 
-/* The version only for look-ups by name, like dlsym's and dlvsym's: the caller of a reference's look-up
- * knows it, and finding it walks a chain. */
+/* The version only for look-ups by name, like dlsym's and dlvsym's, and of an IFUNC (slots.c): the caller of
+ * another reference's look-up knows it, and finding it walks a chain. */
 static int describe(const struct rimf_object *object, size_t index, int version, struct mvld_symbol *out)
 {
     Elf64_Sym symbol;
@@ -40,7 +40,7 @@ static int describe(const struct rimf_object *object, size_t index, int version,
         return -ENOENT;
     *out = (struct mvld_symbol){
         .name = elf_string(&object->view, symbol.st_name),
-        .version = version ? version_of(&object->view, index) : NULL,
+        .version = version || ELF64_ST_TYPE(symbol.st_info) == STT_GNU_IFUNC ? version_of(&object->view, index) : NULL,
         .address = elf_symbol_address(&object->view, &symbol),
         .size = symbol.st_size,
         .type = ELF64_ST_TYPE(symbol.st_info),

@@ -26,6 +26,15 @@ static int one(int x) { return x + 10; }
 static int (*choose(void))(int) { return one; }
 int chosen_once(int) __attribute__((ifunc("choose")));
 
+/* Its resolver chooses otherwise later, which binding at the first call shows; the library itself is bound at once. */
+static int is_late;
+static int early(int x) { return x + 20; }
+static int late(int x) { return x + 30; }
+static int (*choose_now(void))(int) { return is_late ? late : early; }
+int chosen_late(int) __attribute__((ifunc("choose_now")));
+__attribute__((visibility("hidden"))) int chosen_at_once(int) __attribute__((ifunc("choose_now")));
+int become_late(int x) { is_late = 1; return chosen_at_once(x); }
+
 /* Two versions of one symbol; a program linked with the second may ask for the first. */
 int version_1(void) { return 1; }
 int version_2(void) { return 2; }

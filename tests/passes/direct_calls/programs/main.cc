@@ -16,6 +16,7 @@
 
 extern "C" {
 int base(int), interposed(void), through_library(void), chosen_once(int), version_1(void);
+int become_late(int), chosen_late(int);
 int version(void), old_version(void);
 #ifndef NO_UNIQUE
 int unique(void);
@@ -123,6 +124,8 @@ int main(int argc, char **argv)
     printf("interposed %d %d\n", interposed(), through_library());
     printf("ifunc %d, versions %d %d, unique %d\n", chosen_once(1), old_version(), version(),
            unique());
+    printf("at once %d, ", become_late(1));
+    printf("late %d\n", chosen_late(1));
     printf("weak %d\n", absent ? absent() : -1);
     exceptions();
     names();
