@@ -26,6 +26,15 @@ struct moved_fragment {
     int is_canonical;   /* canonical addresses are in moved code, */
     struct analysis_fixed *fixed; /* except for this code; ascending, from `original` on */
     size_t n_fixed;
+    struct moved_batch *batch; /* moved with it; NULL: never given back */
+};
+
+/* What moved together, behind a start.  Its memory is given back when all of its objects are closed. */
+struct moved_batch {
+    size_t n_objects; /* those that are not closed */
+    uintptr_t code, code_end, frames, frames_end; /* its pages */
+    uintptr_t names, names_end; /* and those of its names; or zeros */
+    struct jit_entry *named;    /* moved/names.c */
 };
 #define RIMF_MOVED_ALIGN 16u
 #define RIMF_MOVED_LINE 64u

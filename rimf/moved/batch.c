@@ -253,6 +253,22 @@ static int lead_operands(struct making *m)
                              error == -ERANGE ? edit_far : m->image->error) : 0;
 }
 
+/* What of it is closed later gives its memory back.  If there is none for this note, it does not. */
+static void note_batch(const struct making *m)
+{
+    int first = !m->n_frames; /* with frames of others, which stay */
+    struct moved_batch *batch = m->image->entered && !first ? rimf_heap_alloc(&m->image->heap, sizeof *batch) : NULL;
+
+    if (!batch)
+        return;
+    *batch = (struct moved_batch){.code = m->code, .code_end = m->code_end,
+                                  .frames = m->frames, .frames_end = m->frames_end};
+    for (size_t i = m->first; i < m->moved->n; i++) {
+        m->moved->list[i].batch = batch;
+        batch->n_objects += (size_t)moved_is_first(m->moved, i);
+    }
+}
+
 static int make(struct making *m)
 {
     struct moved_code *moved = m->moved;
@@ -283,6 +299,7 @@ static int make(struct making *m)
     moved_pages_join(m->image, m->code, m->code_end);
     moved->code_end = m->code_end;
     moved->frames_end = m->frames_end;
+    note_batch(m);
     return 0;
 }
 

@@ -242,7 +242,7 @@ struct jit_entry {
 };
 
 struct jit_descriptor {
-    uint32_t version, action; /* 1; 1: an entry was added */
+    uint32_t version, action; /* 1; 1: an entry was added, 2: it is removed */
     struct jit_entry *at_hand, *first;
 };
 
@@ -317,6 +317,35 @@ static int find_descriptor(struct mvld_image *image, struct debugger *d)
     return 0;
 }
 
+/* The file of one batch goes with it. */
+static void note_named(struct moved_code *moved, const struct symfile *file, struct jit_entry *entry)
+{
+    struct moved_batch *batch = file->first < file->end ? moved->list[file->first].batch : NULL;
+
+    if (!batch || moved->list[file->end - 1].batch != batch)
+        return;
+    batch->named = entry;
+    batch->names = (uintptr_t)entry->file;
+    batch->names_end = moved->names;
+}
+
+void moved_names_forget(struct mvld_image *image, const struct moved_batch *batch)
+{
+    struct jit_entry *entry = batch->named;
+    struct debugger d = {.image = image};
+
+    if (!entry || find_descriptor(image, &d))
+        return;
+    *(entry->before ? &entry->before->next : &d.descriptor->first) = entry->next;
+    if (entry->next)
+        entry->next->before = entry->before;
+    d.descriptor->at_hand = entry;
+    d.descriptor->action = 2;
+    d.changed();
+    moved_pages_small(image, batch->names, batch->names_end, PROT_READ);
+    rimf_heap_release(&image->heap, entry);
+}
+
 int moved_names_debug(struct mvld_image *image, const struct rimf_described *functions, size_t n)
 {
     struct moved_code *moved = image->moved;
@@ -340,9 +369,10 @@ int moved_names_debug(struct mvld_image *image, const struct rimf_described *fun
         rimf_heap_release(&image->heap, entry);
         return error;
     }
-    moved->names = at;
     moved->n_named = file.end;
     moved->frames_named = moved->frames_end;
     announce(&d, entry, at);
+    note_named(moved, &file, entry);
+    moved->names = at;
     return 0;
 }

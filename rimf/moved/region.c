@@ -7,6 +7,7 @@
 
 #include "rimf/base/base.h"
 #include "rimf/image/private.h"
+#include "rimf/moved/symfile.h"
 
 #include <errno.h>    /* numbers only */
 #include <sys/mman.h> /* numbers only */
@@ -93,33 +94,30 @@ int rimf_region_open(const struct mvld_context *ctx, enum mvld_pages pages, uint
 
 /* ---- look-up ------------------------------------------------------------------------- */
 
-/* Restores the region's reservation. */
-static void give_back(struct mvld_image *image, uintptr_t start, uintptr_t end)
+/* The addresses are not reused: the unwind table is sorted, and others read it.  Its entries lead to zeros then, which
+ * describe nothing. */
+static void give_back(struct mvld_image *image, struct moved_batch *batch)
 {
-    if (start < end)
-        moved_pages_small(image, start, end, PROT_NONE);
+    moved_names_forget(image, batch);
+    moved_pages_small(image, batch->code, batch->code_end, PROT_NONE);
+    moved_pages_small(image, batch->frames, batch->frames_end, PROT_READ);
+    rimf_heap_release(&image->heap, batch);
 }
 
-/* Frees memory of its fragments, except pages that they may share with neighbours.  The addresses are not
- * reused: the unwind table is sorted, and others read it. */
 void rimf_moved_forget(struct mvld_image *image, const struct mvld_object *public)
 {
     const struct rimf_object *object = rimf_object_of(public);
-    const struct moved_fragment *first = NULL;
     struct moved_fragment *list;
-    size_t n;
+    struct moved_batch *batch;
 
     if (!object->moved)
         return;
     list = image->moved->list;
-    n = image->moved->n;
-    for (size_t i = object->moved - 1; i <= n; i++) {
-        int is_own = i < n && list[i].size && list[i].object == object;
-
-        if (!is_own && first)
-            give_back(image, rimf_page_up(first->at), rimf_page_down(list[i - 1].at + list[i - 1].size));
-        first = !is_own ? NULL : first ? first : &list[i];
-    }
-    for (size_t i = 0; i < object->n_fragments; i++)
+    batch = list[object->moved - 1].batch;
+    for (size_t i = 0; i < object->n_fragments; i++) {
+        list[object->fragments[i].index].batch = NULL;
         __atomic_store_n(&list[object->fragments[i].index].size, 0, __ATOMIC_RELEASE);
+    }
+    if (batch && !--batch->n_objects)
+        give_back(image, batch);
 }

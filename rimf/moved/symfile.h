@@ -27,6 +27,7 @@
 
 #include <elf.h>
 
+struct moved_batch;
 struct rimf_described;
 struct rimf_object;
 
@@ -65,6 +66,8 @@ void moved_names_added(const struct mvld_image *, const struct rimf_described *,
 /* Tells debuggers about new moved code; or about added code, whose frames are the last.  0, or negative errno
  * with a sentence. */
 int moved_names_debug(struct mvld_image *, const struct rimf_described *, size_t n);
+/* Tells them that the code of the batch is gone. */
+void moved_names_forget(struct mvld_image *, const struct moved_batch *);
 int moved_names_perf(struct mvld_image *, const struct rimf_described *, size_t n);
 
 #endif
