@@ -30,13 +30,19 @@ static void read_notes(const struct attach *a, uint64_t base, struct moved *m)
     m->function = base + (uint64_t)(desc - head) + (uint64_t)(int64_t)distance;
 }
 
-int moved_find_loader(struct attach *a, struct moved *m)
+uint64_t moved_loader(const struct attach *a)
 {
     uint64_t base = attach_auxiliary(a, AT_BASE);
 
+    /* Run as a program, it is what the kernel's auxv describes. */
+    return base ? base : attach_auxiliary(a, AT_PHDR) & ~UINT64_C(4095);
+}
+
+int moved_find_loader(struct attach *a, struct moved *m)
+{
+    uint64_t base = moved_loader(a);
+
     *m = (struct moved){0};
-    if (!base) /* run as a program, our file is what the kernel's auxv describes */
-        base = attach_auxiliary(a, AT_PHDR) & ~UINT64_C(4095);
     read_notes(a, base, m);
     m->base = m->is_under_mvld ? base : 0;
     return m->is_under_mvld && !m->function

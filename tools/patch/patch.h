@@ -57,6 +57,8 @@ struct moved {
     uint64_t base;     /* where it is mapped */
     uint64_t function; /* see loader/start/outside.h */
 };
+/* Where the process's loader is mapped, ours or the machine's. */
+uint64_t moved_loader(const struct attach *);
 /* 0, or -1: the process has an mvld of another build. */
 int moved_find_loader(struct attach *, struct moved *);
 /* Between attach_begin() and attach_end().  Finds where `size` bytes of code run: at `at`, at *copy, or at

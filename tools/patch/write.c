@@ -14,10 +14,12 @@
 #define STAND_MS 3000 /* until no thread stands in what is written */
 #define STOP_MS 1000
 
-/* Adds code that changes code: a thread in it may hold a copy of bytes that we write. */
+/* Adds code that changes code: a thread in it may hold a copy of bytes that we write.  Our loader may have the name of
+ * the machine's, over which it is mounted. */
 static size_t add_writers(const struct attach *a, struct attach_range *ranges, size_t room)
 {
-    static const char *const names[] = {"/ld-mvld.so.1", "/libmultiverse.so", "/multiverse.so"};
+    static const char *const names[] = {"/libmultiverse.so", "/multiverse.so"};
+    uint64_t loader = moved_loader(a);
     char *maps = attach_file(a, "maps", NULL);
     size_t n = 0;
 
@@ -29,9 +31,11 @@ static size_t add_writers(const struct attach *a, struct attach_range *ranges, s
         if (!end || sscanf(line, "%lx-%lx %7s %*s %*s %*s %4199[^\n]", &start, &stop, protection, path) < 4 ||
             protection[2] != 'x')
             continue;
-        for (size_t i = 0; i < sizeof names / sizeof *names && n < room; i++)
-            if (strstr(path, names[i]))
-                ranges[n++] = (struct attach_range){start, stop - start, 0};
+        int writes = start == loader;
+        for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+            writes |= strstr(path, names[i]) != NULL;
+        if (writes && n < room)
+            ranges[n++] = (struct attach_range){start, stop - start, 0};
     }
     free(maps);
     return n;

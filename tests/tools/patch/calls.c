@@ -5,6 +5,7 @@
  *             start; and second(1)
  *     "fork"  the same, of a child
  *     "fault" calls faults(), whose handler waits for one more line
+ *     "loader ADDRESS", where a loader is mapped: from now on a thread waits in a system call of the loader's own
  * So many threads call value() all the time, and accept its old and its new result.  With "epoll" another one waits by
  * epoll_wait(2), and accepts no error.
  */
@@ -14,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -74,12 +76,22 @@ static void *waits(void *nothing)
     return nothing;
 }
 
+/* At the first bytes 0f 05 of the loader's first segment. */
+static void *waits_in_loader(void *loader)
+{
+    static const unsigned char call[] = {0x0f, 0x05};
+
+    __asm__ volatile("jmp *%1" : : "a"((long)SYS_pause), "r"(memmem(loader, 65536, call, sizeof call)));
+    return NULL;
+}
+
 int main(int argc, char **argv)
 {
     struct sigaction action = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO};
     int threads = argc > 1 ? atoi(argv[1]) : 0;
     pthread_t thread;
     char line[100];
+    void *loader;
 
     held = pointer();
     sigaction(SIGSEGV, &action, NULL);
@@ -93,7 +105,12 @@ int main(int argc, char **argv)
     puts("ready");
     fflush(stdout);
     while (fgets(line, sizeof line, stdin)) {
-        if (!strcmp(line, "fault\n")) {
+        if (sscanf(line, "loader %p", &loader) == 1) {
+            if (pthread_create(&thread, NULL, waits_in_loader, loader))
+                return 2;
+            puts("waits there");
+            fflush(stdout);
+        } else if (!strcmp(line, "fault\n")) {
             printf("%d\n", faults(NULL));
             fflush(stdout);
         } else if (strcmp(line, "fork\n") != 0) {

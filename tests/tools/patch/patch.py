@@ -9,6 +9,7 @@ import json
 import os
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import time
@@ -21,6 +22,7 @@ from support import ENV, check, compile_file, equal, finish, meanwhile, run, scr
 MVLD, LD_MVLD = map(os.path.abspath, sys.argv[1:3])
 PASSES, KILLED = sys.argv[3], os.path.abspath(sys.argv[4])
 PRIVATE = ["unshare", "--mount", "--propagation", "private", "--"]
+AT_BASE = 7
 LIBRARY = f"lib{sys.argv[5]}.so"
 # value through the PLT, inside of its library, by two pointers; and second.
 OLD, NEW, BOTH = "4 104 4 4 7", "1001 1101 1001 1001 7", "1001 1101 1001 1001 2001"
@@ -202,6 +204,21 @@ def standing(world):
     equal(program.patch("--replace", f"{LIBRARY}:faults={world.other}:value")[0], 0, "nobody stands there")
     equal(program.ask("fault"), "1000", "replaced")
     program.end()
+
+
+def writing(world):
+    """A thread is in our loader, which may be changing the same code; the loader has the name of the machine's, or its own."""
+    for way in "--children", None:
+        program = Program(MVLD, "run", "--loader", LD_MVLD, *[way] * bool(way), world.program)
+        process = Path(f"/proc/{program.p.pid}")
+        base = f"{dict(struct.iter_unpack('<QQ', (process / 'auxv').read_bytes()))[AT_BASE]:x}"
+        loader, = (line for line in (process / "maps").read_text().splitlines() if line.startswith(base + "-"))
+        equal(program.ask(f"loader 0x{base}"), "waits there", loader)
+        if way and loader.endswith(Path(LD_MVLD).name):
+            skip("run --children has no namespace here")
+        code, out, err = program.patch(*world.replace())
+        check(code == 1 and "stands where code is to be written" in err, f"in {loader}: {code} {out} {err}")
+        program.p.kill()
 
 
 def every(world):
