@@ -159,25 +159,45 @@ int attach_has_note(const struct attach *a, const struct attach_object *object, 
     return has;
 }
 
-/* The executable is the file with a DT_DEBUG (the kernel may have executed a loader that runs it); `found`.  While there
- * is none, it is the executed file.  0, or -1. */
+/* Whether the kernel may execute its code, which an emulator only reads. */
+static int is_executable(const struct attach *a, uint64_t start)
+{
+    Elf64_Phdr phdr[PHDR_MAX];
+    uint64_t bias;
+
+    for (unsigned n = read_headers(a, start, phdr, &bias); n-- > 0;)
+        if (phdr[n].p_type == PT_LOAD && phdr[n].p_flags & PF_X)
+            return attach_is_code(a, bias + phdr[n].p_vaddr);
+    return 0;
+}
+
+/* The executable is the executed file; or, where that has no DT_DEBUG, another one that has: the kernel may have executed
+ * a loader that runs it.  0, or -1. */
 static int find_program(struct attach *a, const char *exe, struct attach_object *found, char path[4200], uint64_t *debug)
 {
-    FILE *maps = open_maps(a);
     struct attach_object executed = {0};
     uint64_t start;
 
     *debug = 0;
-    while (!*debug && maps && !next_beginning(maps, &start, path))
-        if (!read_program(a, start, found, debug) && !*debug && !strcmp(path, exe))
-            executed = *found;
+    for (int other = 0; other < 2 && !*debug; other++) {
+        FILE *maps = open_maps(a);
+
+        if (!maps)
+            return attach_fail(a, "process %d has ended", a->pid);
+        while (!*debug && !next_beginning(maps, &start, path)) {
+            if ((strcmp(path, exe) != 0) != other || read_program(a, start, found, debug))
+                continue;
+            if (!other)
+                executed = *found;
+            else if (*debug && !is_executable(a, start))
+                *debug = 0;
+        }
+        fclose(maps);
+    }
     if (!*debug) {
         *found = executed;
         snprintf(path, 4200, "%s", exe);
     }
-    if (!maps)
-        return attach_fail(a, "process %d has ended", a->pid);
-    fclose(maps);
     return 0;
 }
 

@@ -5,6 +5,7 @@ and also when the tool is killed at any of its calls.
 
     attach.py GETPID WAITS KILLED.so HARD MOVING calls|killed|refused|states|changes|worlds|moving
 """
+import contextlib
 import ctypes
 import os
 import select
@@ -347,10 +348,59 @@ def changes():
     finish_program(p, "tools at once")
 
 
+GUEST = r"""
+#include <fcntl.h>
+#include <link.h>
+#include <sys/mman.h>
+int main(int argc, char **argv)
+{
+    static struct r_debug list = {.r_version = 1};
+    char *at = mmap((void *)0x4000000000, 1 << 24, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    int fd = open(argv[argc - 1], O_RDONLY);
+    char head[4096];
+    const ElfW(Ehdr) *h = (void *)head;
+    const ElfW(Phdr) *p = (void *)(head + (pread(fd, head, sizeof head, 0), h->e_phoff)), *dynamic = p;
+    for (int i = 0; i < h->e_phnum; i++)
+        if (p[i].p_type == PT_LOAD)
+            mmap(at + (p[i].p_vaddr & -4096), p[i].p_filesz + p[i].p_vaddr % 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, fd,
+                 p[i].p_offset & -4096);
+        else if (p[i].p_type == PT_DYNAMIC)
+            dynamic = p + i;
+    for (ElfW(Dyn) *d = (void *)(at + dynamic->p_vaddr); d->d_tag; d++)
+        if (d->d_tag == DT_DEBUG)
+            d->d_un.d_ptr = (ElfW(Addr))&list;
+    puts("ready");
+    fflush(stdout);
+    getchar();
+    puts("whole");
+    return getpid() < 0; /* a static one has it, too */
+}
+"""
+
+
+def guests(folder):
+    """An emulator's: its memory has an executable with a host loader's list of its own, and the machine executes none of it."""
+    programs = [compile_program(f"{folder}/emulator", GUEST)]
+    with contextlib.suppress(subprocess.CalledProcessError):
+        programs.append(compile_file(f"{folder}/static", f"{folder}/emulator.c", "-static"))
+    for program in programs:
+        p = start(program, WAITS)
+        code, out, err = call(p.pid, 3)
+        equal((code, out.split()[:1]), (0, [str(p.pid)]), f"{program}: {out}{err}")
+        finish_program(p, program)
+    if shutil.which("qemu-x86_64"):
+        p = start("qemu-x86_64", WAITS, "poll")
+        code, out, err = call(p.pid, 3)
+        check(code == 0 or "no thread of it waited" in out, f"qemu: {out}{err}")
+        finish_program(p, "qemu")
+
+
 def worlds():
-    """A process in namespaces or a root folder of its own, whose file is gone, or that makes children or opens libraries."""
+    """A process in namespaces or a root folder of its own, whose file is gone, that emulates another program, makes children
+    or opens libraries."""
     with scratch() as name:
         folder = Path(name)
+        guests(folder)
         root, gone = folder / "root", folder / "gone"
         needs = subprocess.run(["ldd", WAITS], capture_output=True, text=True, timeout=60).stdout
         files = [WAITS] + [word for word in needs.split() if word.startswith("/")]
