@@ -3,6 +3,7 @@
 
 Each function below is one test; its text says what a failure means.
 """
+import contextlib
 import ctypes
 import os
 import random
@@ -10,7 +11,6 @@ import re
 import resource
 import shutil
 import signal
-import statistics
 import subprocess
 import sys
 import time
@@ -257,11 +257,13 @@ def cost(folder):
     """A start by `mvld run`, or by a wrapper, takes more than 3 ms longer than the program alone; some 0.3 to 0.8 are usual."""
     true = os.path.realpath(shutil.which("true"))
     ways, took = ([true], [MVLD, "run", "--", true], [STARTER, true]), [[], [], []]
+    with contextlib.suppress(PermissionError):  # for the tracer, too, which else waits for a processor where others work
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
     for i in range(600):
         begin = time.perf_counter()
         subprocess.run(ways[i % 3], check=True)
         took[i % 3].append(1000 * (time.perf_counter() - begin))
-    plain, *ours = (statistics.median(sorted(times)[:40]) for times in took)  # at the others somebody else was at work
+    plain, *ours = (sorted(times)[10] for times in took)  # at the others somebody else was at work
     check(max(ours) - plain < 3, f"{ours} ms, plainly {plain} ms")
 
 
