@@ -89,8 +89,9 @@ def wrapper_alone(machine):
                                  capture_output=True, text=True).stdout
     check(environment == "MVLD=off A= ", f"its environment: {environment}")
     if shutil.which("strace"):
-        traced = subprocess.run(["strace", "-o", machine.folder / "trace", place, "-c", "exit 7"], capture_output=True)
-        check(traced.returncode == 7, f"no other process may trace it: {traced}")
+        traced = subprocess.run(["strace", "-o", machine.folder / "trace", place, "-c", "readlink /proc/$$/exe; exit 7"],
+                                capture_output=True, text=True)
+        check((traced.returncode, traced.stdout, traced.stderr) == (7, f"{program}\n", ""), f"no other process may trace it: {traced}")
         trace = (machine.folder / "trace").read_text()
         check(re.findall(r'execve\("([^"]+)', trace)[1] == str(parts[1]), f"it executes something else first: {trace}")
     program.unlink()
@@ -103,7 +104,32 @@ def wrapper_alone(machine):
     os.chown(program, 65534, 65534)
     program.chmod(0o6755)
     done = subprocess.run([place, "-pc", "echo $EUID"], capture_output=True, text=True)
-    check(done.stdout == "65534\n", f"set-id bits: {done}")
+    check((done.stdout, done.stderr) == ("65534\n", ""), f"set-id bits: {done}")
+    (machine.folder / "static.c").write_text('#include <stdio.h>\nint main(int n, char **v) { return printf("%s", v[1]) < 0; }\n')
+    subprocess.run(["gcc", "-static", "-o", program, machine.folder / "static.c"], check=True)
+    done = subprocess.run([place, "a b"], capture_output=True, text=True)
+    check((done.stdout, done.stderr) == ("a b", ""), f"a static program: {done}")
+    found = machine.status("tool", trouble=True)
+    check("static" in found["trouble"] and found["remedy"] == f"mvld disable {program}", f"status of a static program: {found}")
+    program.write_text('echo "$0 $*"\n')
+    check(subprocess.run([place, "a b"], capture_output=True, text=True).stdout == f"{program} a b\n", "a text")
+
+
+def becomes_link(machine):
+    """An upgrade makes a link of an enabled program: nobody finds its wrapper any more."""
+    program = machine.command("tool")
+    before = machine.files()
+    did([machine.mvld, "enable", "tool"])
+    other = machine.folder / "other"
+    program.rename(other)
+    program.symlink_to(other)
+    for name in program, "tool":
+        rows = json.loads(subprocess.run([machine.mvld, "status", "--json", name], capture_output=True, text=True).stdout)
+        check("wrapper" in {row["by"] for row in rows}, f"status of {name}: {rows}")
+    did([machine.mvld, "disable", program])
+    program.unlink()
+    other.rename(program)
+    machine.is_plain(before)
 
 
 OLD_WRAPPER = """#!/bin/sh

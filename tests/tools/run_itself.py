@@ -39,15 +39,19 @@ def run_by_mvld(command, *options):
     return [MVLD, "run", *COUNT, *options, "--", *command]
 
 
-def same(what, command, before=None, normal=lambda text: text, options=(), under=True, plainly=None, prefix=(), **more):
-    """The command, behind `prefix`, does the same plainly and under mvld; `under`: its pass ran, None: who knows."""
+def same(what, command, before=None, normal=lambda text: text, options=(), under=True, wrapped=True, plainly=None, prefix=(),
+         **more):
+    """The command, behind `prefix`, does the same plainly and under mvld; `under`: its pass ran, None: who knows; `wrapped`:
+    also by what wrappers execute."""
     plain = plainly or started([*prefix, *command], before, **more)
     ours = started([*prefix, *run_by_mvld(command, *options)], before, **more)
     compare(what, plain, ours, normal, under)
     if os.path.isabs(command[0]) and not options:
         environment = {**more.pop("env", {}), **COUNTING, "MVLD_PASS_PATH": str(support.BUILD / "passes/example")}
         started_so = started([*prefix, STARTER, *command], before, env=environment, **more)
-        compare(f"{what}, by mvld-run", plain, started_so, normal, under)
+        compare(f"{what}, by mvld-run", plain, started_so, normal, under and wrapped)
+        if under is not None and not (under and wrapped) and plain.returncode != 127:
+            check(plain.stderr == started_so.stderr, f"{what}, by mvld-run: {started_so.stderr}")
     return ours
 
 
@@ -157,7 +161,7 @@ def names(folder):
     for name, first in ("script", program), ("argument", f"{program} one  two "), ("outer", folder / "script"):
         (folder / name).write_text(f"#!{first}\n")
         (folder / name).chmod(0o755)
-        same(name, [folder / name, "x"])
+        same(name, [folder / name, "x"], wrapped=False)
     for name, text in ("text", "echo $0 $*; exit 7\n"), ("empty", ""):  # of the shell, as for execvp(3)
         (folder / name).write_text(text)
         (folder / name).chmod(0o755)

@@ -2,8 +2,8 @@
  *
  * run/starter.c: mvld-run PROGRAM [ARGUMENT...]: what wrappers (wrapper.h) execute: the common case of `mvld run`.
  *
- * Static and small: as much of the time of `mvld run` is its own start.  Whatever is not common, and is to be
- * reported, it leaves to `mvld run`.  Without our loader, or with MVLD=off, it executes PROGRAM plainly.
+ * Static and small: as much of the time of `mvld run` is its own start.  What cannot be that case starts plainly, and
+ * nothing is said: who calls a wrapper asked for the program, not for mvld.
  */
 #include "tools/common/paths.h"
 #include "tools/common/tools.h"
@@ -15,14 +15,19 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Returns if neither is possible. */
+/* Returns if PROGRAM is to be executed plainly. */
 static void start(const char *loader, int argc, char **argv)
 {
     struct program p;
 
-    if (!program_open_to_run(&p, argv[1]) && p.kind == PROGRAM_PLAIN)
+    if (program_open_to_run(&p, argv[1]))
+        return;
+    if (p.kind == PROGRAM_PLAIN)
         execute_itself(loader, argv[1], argv + 1, 0);
+    if (p.kind != PROGRAM_UNKNOWN)
+        return;
 
+    /* A text without #! is the shell's. */
     char **run = must_alloc((size_t)argc + 3, sizeof *run);
     run[0] = path_mvld();
     run[1] = "run";
