@@ -83,7 +83,8 @@ char *enable_program(const struct changes *rows, const char *name)
 {
     char *found = program_find(name), *wrapped = found ? NULL : wrapper_program(name);
     const char *path = found ? found : wrapped ? wrapped : name;
-    char *real = realpath(path, NULL);
+    /* An upgrade may have made a link of it. */
+    char *real = changes_next(rows, NULL, path) ? must_print("%s", path) : realpath(path, NULL);
     if (!real)
         real = must_print("%s", recorded_program(rows, name, path));
     free(found);

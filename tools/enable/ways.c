@@ -12,6 +12,7 @@
 #include "tools/enable/enable.h"
 #include "tools/interp/interp.h"
 #include "tools/run/itself.h"
+#include "tools/run/program.h"
 #include "tools/run/wrapper.h"
 
 #include <stdlib.h>
@@ -123,6 +124,16 @@ int way_arrange(const struct way *way, const struct target *t, const char *place
     return why ? -1 : 0;
 }
 
+/* What no `mvld enable' mends: an upgrade has made something else of the program.  Or NULL. */
+static const char *unfit(const char *program)
+{
+    struct program p;
+    if (program_open(&p, program))
+        return NULL;
+    free(p.path);
+    return p.kind == PROGRAM_SCRIPT ? "it is a script" : program_objection(&p);
+}
+
 /* Another mvld made it, for instance in another prefix. */
 static int is_of_this_mvld(const struct way *way, const struct change *c)
 {
@@ -146,6 +157,11 @@ char *way_trouble(const struct change *c, char **remedy)
     if (access(program, F_OK)) {
         *remedy = shell_command("mvld disable", program);
         return must_print("the program is gone");
+    }
+    const char *why = way->text || !change_stands(c) ? unfit(program) : NULL;
+    if (why) {
+        *remedy = shell_command("mvld disable", program);
+        return must_print("it starts without mvld: %s", why);
     }
     if (!change_stands(c) && !way->text)
         return must_print("it was replaced, and starts without mvld");
