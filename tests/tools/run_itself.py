@@ -5,6 +5,7 @@ Each function below is one test; its text says what a failure means.
 """
 import contextlib
 import ctypes
+import json
 import os
 import random
 import re
@@ -331,6 +332,16 @@ def snapshot(folder):
         shutil.rmtree(folder / "mvld" / "snapshots")
         environment["MVLD_TUNABLES"] += ":app.on-miss=build"
         check(not fits("place") and fits("place") and fits("run"), "what a start has left")
+    environment.pop("MVLD_HOST_LOADER", None)
+    for way, other in ("run", "children"), ("children", "run"):  # where the machine's loader has another name
+        if way not in ways or other not in ways:
+            continue
+        shutil.rmtree(folder / "mvld" / "snapshots")
+        environment["MVLD_TUNABLES"] = "app.passes=direct-calls:app.on-miss=build"
+        check(not fits(way) and fits(other), f"what {way} has left")
+        for prefix in ways[way], ways[other]:
+            listed = json.loads(started([*prefix, MVLD, "cache", "list", "--json", folder / "mvld" / "snapshots"], env=environment).stdout)
+            check([item["state"] for item in listed] == ["good"], f"of {way}, listed by {prefix[2:-1]}: {listed}")
 
 
 # ---- what it starts ----------------------------------------------------------------------------------------

@@ -30,13 +30,28 @@ const struct rimf_sys cache_reader = {read_quietly};
 
 /* ---- whether a program would start from it ---------------------------------------- */
 
+/* Where it is depends on the mounts of who made the snapshot: a unit's (tools/enable/unit.c), or those of
+ * `mvld run --children'. */
+static int is_host_loader(const char *name, const struct file_id *file)
+{
+    static const char *const names[] = {MVLD_HOST_LOADER, MVLD_HOST_LOADER_DIVERTED, MVLD_HOST_LOADER_MOUNTED};
+    int named = 0, is = 0;
+    struct stat st;
+
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        named |= !strcmp(name, names[i]);
+        is |= !stat(names[i], &st) && file_id_is(file, &st);
+    }
+    return named && is;
+}
+
 char *cached_other_file(const char *name, const struct file_id *file)
 {
     struct stat st;
-    /* Outside of a unit's mounts the machine's loader is at its own path (tools/enable/unit.c). */
-    int of_unit = !strcmp(name, MVLD_HOST_LOADER_MOUNTED) && access(name, F_OK);
 
-    if (stat(of_unit ? MVLD_HOST_LOADER : name, &st))
+    if (is_host_loader(name, file))
+        return NULL;
+    if (stat(name, &st))
         return must_print("%s is gone", name);
     return file_id_is(file, &st) ? NULL : must_print("%s is another file now", name);
 }
