@@ -75,7 +75,9 @@ int tried_in_vain(const char *program)
 {
     char *path = file_of(program);
     struct stat st;
-    int in_vain = path && !stat(path, &st) && st.st_mtim.tv_sec + VOID_AFTER > time(NULL) &&
+    time_t now = time(NULL);
+    /* A mark of a clock that was ahead would hold until then, whatever changes. */
+    int in_vain = path && !stat(path, &st) && st.st_mtim.tv_sec + VOID_AFTER > now && st.st_mtim.tv_sec <= now &&
                   !has_changed(program, &st.st_mtim);
     free(path);
     return in_vain;
