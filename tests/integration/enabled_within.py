@@ -67,6 +67,8 @@ def unit(machine):
     if shutil.which("systemd-analyze"):
         done = subprocess.run(["systemd-analyze", "verify", UNITS / "own.service"], capture_output=True, text=True)
         check(not done.returncode and not done.stderr, f"systemd-analyze verify: {done}")
+    inside = json.loads(did([*mounts_of("own.service"), machine.mvld, "status", "--json"]))
+    check(inside == json.loads(did([machine.mvld, "status", "--json"])), f"status in the unit's mounts: {inside}")
     did([machine.mvld, "enable", "--stale"])
     did([machine.mvld, "enable", program])
     check(len(json.loads(did([machine.mvld, "status", "--json"]))) == 1, "enabled again is enabled for the unit")

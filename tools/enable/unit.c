@@ -107,6 +107,8 @@ int unit_enter(void)
 {
     struct bind binds[2];
     list_binds(binds);
+    if (!access(MVLD_HOST_LOADER_MOUNTED, F_OK)) /* we run in a unit's mounts ourselves */
+        return 0;
     if (unshare(CLONE_NEWNS) || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
         (mkdir(OWN_FOLDER, 0755) && errno != EEXIST) || mount("mvld", OWN_FOLDER, "tmpfs", 0, "mode=755"))
         return -1;
