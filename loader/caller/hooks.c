@@ -61,7 +61,8 @@ uintptr_t loader_caller_symbol(const struct loader *l, uintptr_t address)
 
 int loader_moved(uintptr_t original, size_t length, uintptr_t *to, const struct loader *l)
 {
-    return rimf_moved_find(l->image, original, length, to);
+    *to = rimf_moved_copy(l->image, original, length);
+    return *to != 0;
 }
 
 struct named { /* Dl_info */

@@ -11,7 +11,8 @@
  *
  *     int function(uintptr_t original, size_t length, uintptr_t *to);
  *
- * It is moved_find of mvld/pass.h: where code runs besides, or instead.  By any thread, at any time. */
+ * *to: where code runs besides, or instead; or 0.  By any thread, at any time: the code itself is not read, since its
+ * object may be closed meanwhile.  The tool sees whether the original leads there. */
 #define OUTSIDE_NOTE 3
 
 #endif

@@ -241,6 +241,8 @@ uintptr_t rimf_canonical_address(const struct mvld_image *, uintptr_t original);
 /* Called after passes, before constructors: objects with addresses of moved code get the canonical ones, if
  * none of their code has run (`unentered` of rimf_feeder). */
 void rimf_image_finish(struct mvld_image *);
+/* Where this code moved to, or 0.  Its object may be closed meanwhile: the original is not read.  [any thread] */
+uintptr_t rimf_moved_copy(const struct mvld_image *, uintptr_t original, size_t length);
 /* moved_find of mvld/pass.h (moved/places.c).  [any thread] */
 int rimf_moved_find(const struct mvld_image *, uintptr_t original, size_t length, uintptr_t *fragment);
 /* The object was closed; its moved code is never entered again. */

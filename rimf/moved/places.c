@@ -31,30 +31,42 @@ static int is_entry(uintptr_t original, intptr_t distance)
     return *at == 0xe9 && distance_at(at + 1) == distance - DISPLACE_JUMP;
 }
 
+static const struct moved_code *code_of(const struct mvld_image *image)
+{
+    return image ? __atomic_load_n(&image->moved, __ATOMIC_ACQUIRE) : NULL;
+}
+
+uintptr_t rimf_moved_copy(const struct mvld_image *image, uintptr_t original, size_t length)
+{
+    const struct moved_code *moved = code_of(image);
+    const struct mvld_object *object = moved ? rimf_object_find(image, original) : NULL;
+    const struct moved_fragment *fragment = object && rimf_object_of(object)->moved
+                                                ? moved_fragment_made(moved, object, original, length) : NULL;
+    uintptr_t distance = fragment ? fragment->at - fragment->original : 0, start;
+
+    start = fragment ? moved_frames_start(moved, original + distance, length) : 0;
+    return start && !rimf_is_kept_original(image, start - distance) ? original + distance : 0;
+}
+
 int rimf_moved_find(const struct mvld_image *image, uintptr_t original, size_t length,
                    uintptr_t *to)
 {
-    const struct moved_code *moved = image && to ? __atomic_load_n(&image->moved, __ATOMIC_ACQUIRE) : NULL;
+    const struct moved_code *moved = to ? code_of(image) : NULL;
     const struct mvld_object *object = moved ? rimf_object_find(image, original) : NULL;
     const struct moved_fragment *fragment;
-    uintptr_t at, start;
-    intptr_t distance;
+    uintptr_t at;
 
     if (to)
         *to = 0;
     if (!object || !rimf_object_of(object)->moved)
         return 2;
+    *to = rimf_moved_copy(image, original, length);
+    if (!*to)
+        return 1;
     fragment = moved_fragment_made(moved, object, original, length);
-    if (!fragment)
-        return 1;
-    distance = (intptr_t)(fragment->at - fragment->original);
-    start = moved_frames_start(moved, original + (uintptr_t)distance, length);
-    if (!start || rimf_is_kept_original(image, start - (uintptr_t)distance))
-        return 1;
-    *to = original + (uintptr_t)distance;
     at = original - fragment->original < DISPLACE_JUMP ? fragment->original : original - (DISPLACE_JUMP - 1);
     for (; at < original + length; at++)
-        if (is_entry(at, distance))
+        if (is_entry(at, (intptr_t)(*to - original)))
             return 0;
     return 1;
 }

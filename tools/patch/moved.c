@@ -7,6 +7,7 @@
 
 #include "loader/start/outside.h"
 #include "rimf/elf/headers.h"
+#include "rimf/x86/decode.h"
 
 #include <string.h>
 
@@ -50,9 +51,23 @@ int moved_find_loader(struct attach *a, struct moved *m)
                : 0;
 }
 
-int moved_places(struct attach *a, const struct moved *m, uint64_t at, size_t size, uint64_t *copy)
+/* Whether a jump to the copy is among these bytes, or overlaps them.  -1: they are gone. */
+static int leads_to(const struct attach *a, uint64_t at, uint64_t copy)
 {
-    uint64_t room, where, result = 2;
+    uint8_t code[3 * PATCH_JUMP - 2];
+
+    if (attach_read(a, at - (PATCH_JUMP - 1), code, sizeof code))
+        return -1;
+    for (size_t i = 0; i + PATCH_JUMP <= sizeof code; i++)
+        if (code[i] == 0xe9 && distance_at(code + i + 1) == (int64_t)(copy - at) - PATCH_JUMP)
+            return 1;
+    return 0;
+}
+
+int moved_places(struct attach *a, const struct moved *m, uint64_t at, uint64_t *copy)
+{
+    uint64_t room, where, result;
+    int leads = 0;
     size_t n;
 
     *copy = 0;
@@ -60,8 +75,10 @@ int moved_places(struct attach *a, const struct moved *m, uint64_t at, size_t si
         return 1;
     room = attach_room(a, &n);
     where = n < 8 ? 0 : room;
-    if (!where || attach_call(a, m->function, (uint64_t[]){at, size, where}, 3, &result) ||
+    if (!where || attach_call(a, m->function, (uint64_t[]){at, PATCH_JUMP, where}, 3, &result) ||
         attach_read(a, where, copy, sizeof *copy))
         return -1;
-    return (int)result != 0;
+    if (*copy)
+        leads = leads_to(a, at, *copy);
+    return leads < 0 ? attach_fail(a, "process %d: its code cannot be read", a->pid) : !leads;
 }

@@ -61,9 +61,9 @@ struct moved {
 uint64_t moved_loader(const struct attach *);
 /* 0, or -1: the process has an mvld of another build. */
 int moved_find_loader(struct attach *, struct moved *);
-/* Between attach_begin() and attach_end().  Finds where `size` bytes of code run: at `at`, at *copy, or at
+/* Between attach_begin() and attach_end().  Finds where PATCH_JUMP bytes of code run: at `at`, at *copy, or at
  * both. 0 or 1: `at` must not be changed; -1: error. */
-int moved_places(struct attach *, const struct moved *, uint64_t at, size_t size, uint64_t *copy);
+int moved_places(struct attach *, const struct moved *, uint64_t at, uint64_t *copy);
 
 /* ---- record.c */
 /* Reads all records in the process.  0, or -1. */

@@ -219,7 +219,7 @@ static int check_circles(struct attach *a, const struct work *w, size_t n)
 static int find_places(struct attach *a, struct work *w, const struct moved *m)
 {
     uint64_t copy;
-    int runs = moved_places(a, m, w->at, PATCH_JUMP, &copy);
+    int runs = moved_places(a, m, w->at, &copy);
 
     if (runs < 0 || (runs && add_place(a, w, 0, w->at, 1)) || (copy && add_place(a, w, 1, copy, 0)))
         return -1;

@@ -6,6 +6,7 @@
  *     "fork"  the same, of a child
  *     "fault" calls faults(), whose handler waits for one more line
  *     "loader ADDRESS", where a loader is mapped: from now on a thread waits in a system call of the loader's own
+ *     "unmap ADDRESS SIZE" that memory is unmapped
  * So many threads call value() all the time, and accept its old and its new result.  With "epoll" another one waits by
  * epoll_wait(2), and accepts no error.
  */
@@ -15,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <ucontext.h>
@@ -91,7 +93,8 @@ int main(int argc, char **argv)
     int threads = argc > 1 ? atoi(argv[1]) : 0;
     pthread_t thread;
     char line[100];
-    void *loader;
+    void *loader, *memory;
+    size_t size;
 
     held = pointer();
     sigaction(SIGSEGV, &action, NULL);
@@ -109,6 +112,9 @@ int main(int argc, char **argv)
             if (pthread_create(&thread, NULL, waits_in_loader, loader))
                 return 2;
             puts("waits there");
+            fflush(stdout);
+        } else if (sscanf(line, "unmap %p %zu", &memory, &size) == 2) {
+            puts(munmap(memory, size) ? "not unmapped" : "unmapped");
             fflush(stdout);
         } else if (!strcmp(line, "fault\n")) {
             printf("%d\n", faults(NULL));

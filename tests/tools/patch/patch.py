@@ -123,6 +123,22 @@ def under_mvld(world):
         walk(world, Program(*command, env=env))
 
 
+def closing(world):
+    """A library whose code moved is being closed: its own code is gone before mvld in the process hears of it."""
+    env = {"MVLD_PASS_PATH": PASSES, "XDG_CACHE_HOME": str(world.folder / "cache"), "MVLD_CONFIG": str(world.folder / "conf")}
+    (world.folder / "conf").write_text("[app]\nmatch = *\npasses = direct-calls, concat\n[concat]\ncopy = always\n")
+    equal(run(MVLD, "analyze", "--program", world.program, env=env)[0], 0, "analyze")
+    program = Program(MVLD, "run", "--loader", LD_MVLD, world.program, env=env)
+    for line in Path(f"/proc/{program.p.pid}/maps").read_text().splitlines():
+        if world.library.name in line and "r-xp" in line:
+            start, end = (int(number, 16) for number in line.split()[0].split("-"))
+            equal(program.ask(f"unmap 0x{start:x} {end - start}"), "unmapped", line)
+    code, out, err = program.patch(*world.replace())
+    check(code == 1 and "its code cannot be read" in err, f"{code} {out} {err}")
+    equal(program.listed(), [], "it runs on")
+    program.p.kill()
+
+
 def threads(world):
     program = Program(world.program, 8)
     for _ in range(5):
