@@ -74,7 +74,7 @@
 #include <mvld/pass/patches.h>
 #include <mvld/pass/references.h>
 
-#define MVLD_PASS_ABI 8u
+#define MVLD_PASS_ABI 9u
 
 struct mvld_image;  /* opaque: the description of all objects */
 struct mvld_api;    /* below */
@@ -282,16 +282,11 @@ struct mvld_api {
 
     /* Slots and references: for the thread that loads, inside run.
      *
-     * slot_at: the i-th slot of `object`; slot_find: the one at `address`.  The target is exact: the content of
-     * memory, or, for a lazy slot, the target that the host loader is certain to find.  Do not query a bound
-     * slot again later: its target may have been closed.  Returns 0; -ENOENT: no such slot; -ENOMEM. */
+     * slot_at: the i-th slot of `object`.  The target is exact: the content of memory, or, for a lazy slot, the
+     * target that the host loader is certain to find.  Do not query a bound slot again later: its target may
+     * have been closed.  Returns 0; -ENOENT: no such slot; -ENOMEM. */
     int (*slot_at)(struct mvld_image *, const struct mvld_object *, size_t index,
                    struct mvld_slot *out);
-    int (*slot_find)(struct mvld_image *, const struct mvld_object *, uintptr_t address,
-                     struct mvld_slot *out);
-    /* Returns why calls must keep going through PLT and GOT (an auditor or a profiler counts them there), or
-     * NULL if they may be made direct. */
-    const char *(*auditor)(const struct mvld_image *);
     /* Visits each reference of `object` of these kinds, one kind after the other, those through slots by
      * ascending site.  A visitor's value other than 0 ends the walk and is returned.  -ENODATA, with a sentence
      * in *why that is valid until the next call: a kind in code was requested, and there is no analysis (`mvld
@@ -300,7 +295,7 @@ struct mvld_api {
                           int (*visit)(void *cookie, const struct mvld_reference *),
                           void *cookie, const char **why);
 
-    /* Returns the symbol name of a slot, or NULL.  Cheaper than slot_find. */
+    /* Returns the symbol name of a slot, or NULL. */
     const char *(*slot_name)(struct mvld_image *, const struct mvld_object *, uintptr_t address);
 
     /* Declares a rule for the calls of `object` through PLT and GOT that its analysis lists.  The rule gets the
@@ -308,8 +303,8 @@ struct mvld_api {
      * After the last pass mvld compares each place with the analysis, verifies the target (code of an object,
      * within reach; not of the vDSO or the host loader), and makes the call direct.  mvld records what the
      * rules relied on, for snapshots.  The log lists and counts calls that stay, with reasons
-     * (MVLD_LOG_PASSES).  If calls are audited (auditor), all stay.  For the thread that loads, inside run.
-     * Returns 0; -EEXIST: the pass has a rule for this object; -EINVAL, -ENOMEM. */
+     * (MVLD_LOG_PASSES).  If an auditor or a profiler counts calls in PLT and GOT, all stay.  For the thread that
+     * loads, inside run.  Returns 0; -EEXIST: the pass has a rule for this object; -EINVAL, -ENOMEM. */
     int (*calls_retarget)(const struct mvld_context *, const struct mvld_object *, mvld_calls_rule *);
 
     /* Changes the target of one reference, as reference_each returned it: a CALL, LEA, SLOT or WORD that points

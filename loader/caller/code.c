@@ -16,6 +16,7 @@
 
 #include "rimf/x86/decode.h"
 #include "rimf/image/image.h"
+#include "rimf/image/tables.h"
 #include "rimf/x86/registers.h"
 
 /* ---- registers ------------------------------------------------------------------------ */
@@ -122,11 +123,12 @@ static struct call_way way_of(uintptr_t at, const struct instruction *i)
 static int leads_to(struct mvld_image *image, const struct mvld_object *object,
                     struct call_way way, uintptr_t callee)
 {
+    const struct mvld_object *holder;
     struct mvld_slot slot;
 
     if (!way.slot)
         return way.through && rimf_api()->plt_target(image, way.through) == callee;
-    return rimf_api()->slot_find(image, object, way.through, &slot) == 0 && slot.target == callee;
+    return rimf_slot_target(image, object, way.through, &slot, &holder) == 0 && slot.target == callee;
 }
 
 struct call_way caller_way(struct mvld_image *image, const struct mvld_object *object,

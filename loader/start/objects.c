@@ -16,6 +16,7 @@
 #include "loader/store/store.h"
 #include "rimf/moved/moved.h"
 #include "rimf/image/image.h"
+#include "rimf/image/tables.h"
 #include "loader/manager/pipeline.h"
 
 #include <errno.h>    /* numbers only */
@@ -164,7 +165,7 @@ static void pass_on(struct loader *l, int unentered)
         rimf_moved_forget(l->image, change.removed[i]);
     if (l->pipeline && change.n_added) {
         writers_came(l, change.added, change.n_added);
-        if (rimf_api()->auditor(l->image)) /* learnt objects have direct calls */
+        if (rimf_auditor(l->image)) /* learnt objects have direct calls */
             pipeline_added(l->pipeline, l->image, change.added, change.n_added, 0, SIZE_MAX);
         else
             run_passes_for(l, change.added, change.n_added, unentered);
@@ -242,7 +243,7 @@ static int prepare_caller(struct loader *l)
 
     if (moved_library(l->image, &code, &frames))
         return 0;
-    if (rimf_api()->auditor(l->image))
+    if (rimf_auditor(l->image))
         return 1;
     rimf_image_feeder(l->image)->caller_hooks = caller_install;
     l->caller->deferred = 1;

@@ -15,6 +15,7 @@
 #include "loader/process/process.h"
 #include "loader/start/start.h"
 #include "loader/manager/pipeline.h"
+#include "rimf/image/tables.h"
 #include "rimf/realise/realise.h"
 
 /* Prefixes of file names.  No pointers, because these would need relocation. */
@@ -71,7 +72,7 @@ static void restore(struct loader *l, const char *name)
 
 void writers_came(struct loader *l, const struct mvld_object *const *objects, size_t n)
 {
-    for (size_t i = 0; i < n && !rimf_api()->auditor(l->image); i++) {
+    for (size_t i = 0; i < n && !rimf_auditor(l->image); i++) {
         if (!writes_slots(l, objects[i]->name))
             continue;
         rimf_image_feeder(l->image)->auditor = why_of(l, objects[i]->name);

@@ -27,6 +27,7 @@
 #include "rimf/moved/moved.h"
 #include "rimf/store/manifest.h"
 #include "rimf/image/image.h"
+#include "rimf/image/tables.h"
 #include "loader/manager/pipeline.h"
 
 #include <errno.h> /* numbers only */
@@ -383,7 +384,7 @@ size_t store_begin(struct loader *l)
 {
     const char *miss = pipeline_setting(l->pipeline, "on-miss");
     struct store_plan plan = plan_images(l, miss);
-    const char *watcher = rimf_api()->auditor(l->image);
+    const char *watcher = rimf_auditor(l->image);
     int plain = rimf_streq(miss, "plain");
     size_t n = plan.passes;
 

@@ -78,7 +78,7 @@ struct rimf_feeder {
     int (*planned)(const void *pipeline, uint32_t flag);
     struct analysis_place analyses[RIMF_ANALYSES_MAX]; /* folders of analyses; the strings outlive the image */
     size_t n_analyses;
-    /* Why calls must keep going through PLT and GOT (auditor of mvld/pass.h); the sentence outlives the image. */
+    /* Why calls must keep going through PLT and GOT (rimf_auditor); the sentence outlives the image. */
     const char *auditor;
     int untraced;  /* no debugger is attached, as checked a moment ago; 0: checked when it matters */
     int unentered; /* of the latest objects no code has run, except what the host loader calls to relocate them; 0: not

@@ -356,15 +356,3 @@ const char *rimf_slot_name(struct mvld_image *image, const struct mvld_object *p
 
     return at == NOWHERE ? NULL : name_at(object, at);
 }
-
-int rimf_slot_find(struct mvld_image *image, const struct mvld_object *public, uintptr_t address,
-                   struct mvld_slot *out)
-{
-    const struct mvld_object *holder;
-    int known = image && rimf_is_mapped(public) && out;
-    int error = known ? rimf_slot_target(image, public, address, out, &holder) : -EINVAL;
-
-    if (!error)
-        out->name = rimf_slot_name(image, public, address);
-    return error;
-}

@@ -74,8 +74,6 @@ uintptr_t rimf_plt_slot(const struct mvld_object *, uintptr_t entry);
 
 int rimf_slot_at(struct mvld_image *, const struct mvld_object *, size_t index,
                  struct mvld_slot *out);
-int rimf_slot_find(struct mvld_image *, const struct mvld_object *, uintptr_t address,
-                   struct mvld_slot *out);
 int rimf_slot_target(struct mvld_image *, const struct mvld_object *, uintptr_t address,
                     struct mvld_slot *out, const struct mvld_object **holder);
 const char *rimf_slot_name(struct mvld_image *, const struct mvld_object *, uintptr_t address);
