@@ -73,6 +73,7 @@ struct rimf_object {
         const struct mvld_context *patched_by; /* as this pass changed it */
         int changed; /* a pass said so (depends), while recording */
         int known;   /* it was the file's, byte for byte, before any pass changed it */
+        uint32_t analysis; /* analysis_key of the one whose hashes it then had; 0: none compared */
         int calls_direct; /* some were made so, where they stand or in moved code */
         int bound;   /* a pass bound calls or references to its functions, which its analysis does not list */
     } code;

@@ -109,9 +109,12 @@ static int is_other_code(const struct mvld_image *image, struct rimf_object *obj
 
     if (same_file && (!image->feeder.caller_hooks || object->code.known))
         return 0;
+    if (object->code.analysis == analysis_key(s->header)) /* passes may have changed the bytes since */
+        return 0;
     if (!(same_file && is_unwritten(image, object, s)) && !same_bytes(object, s))
         return 1;
     object->code.known = 1;
+    object->code.analysis = analysis_key(s->header);
     return 0;
 }
 

@@ -167,6 +167,7 @@ static void note_laid(struct applying *a)
         struct rimf_object *object = a->objects[a->m->texts[i].object];
 
         object->code.known = object->code.calls_direct = 1;
+        object->code.analysis = a->m->objects[a->m->texts[i].object].analysis;
     }
     a->mapped = a->file->laid.end_text - a->file->laid.first_text;
 }
@@ -303,8 +304,10 @@ int apply_texts(struct applying *a, uint32_t number, int fd)
 
     if (error)
         apply_refuse(a, object, "its overlay cannot be mapped");
-    if (laid) /* it was the file's when this was written; and calls are, perhaps */
+    if (laid) { /* it was the file's when this was written; and calls are, perhaps */
         object->code.known = object->code.calls_direct = 1;
+        object->code.analysis = a->m->objects[number].analysis;
+    }
     a->mapped += laid;
     return error;
 }

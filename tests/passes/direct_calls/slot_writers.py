@@ -7,6 +7,7 @@ A failure means: profilers show less than there is, and nobody knows.
 
 Argument: a way, one of those below.
 """
+import os
 import sys
 from pathlib import Path
 
@@ -23,6 +24,9 @@ WAYS = {
     "moved-snapshot": ("direct-calls, concat", "1", support.COPY_TUNABLE),
     "preloaded": ("direct-calls", None, ""),
     "spliced": ("splice, direct-calls", None, ""),  # code of a pass before each call (loader/manager/splices/pass.c)
+    "linked": ("direct-calls", None, ""),  # a hard link since, so that only their bytes identify files
+    "linked-snapshot": ("direct-calls", "1", ""),
+    "linked-moved": ("direct-calls, concat", None, support.COPY_TUNABLE),
     "unknown": ("direct-calls", None, ""),
 }
 SEEN = 7  # calls of all() in programs/hooked.c
@@ -48,6 +52,9 @@ with support.scratch_folder() as folder:
     own = {"config": f"[app]\nmatch = *\npasses = {passes}\n" + "[splice]\nlibrary =\n" * (way == "spliced"),
            "MVLD_TUNABLES": tunables, **support.moving(folder / "cache", program, *folder.glob("*.so"))}
     own["MVLD_PASS_PATH"] += f":{support.BUILD / 'tests' / 'loader' / 'manager' / 'splices'}"
+    if way.startswith("linked"):
+        for file in (program, *folder.glob("*.so")):
+            os.link(file, f"{file}.link")
     plain = support.run([program, tool], MVLD="off")
     check(plain.stdout.endswith(f", {SEEN} seen\n"), plain.stdout + plain.stderr)
     if made:
