@@ -268,14 +268,14 @@ same installed tried "trying"
 starts "tried"
 
 echo "==> Enabling ${!programs[*]}"
-inside "$machine" mvld enable --by set-interp clang own sqlite3 >/dev/null
-inside "$machine" mvld enable --by wrapper nginx redis-server >/dev/null
+inside "$machine" mvld enable --by set-interp clang nginx own sqlite3 >/dev/null
+inside "$machine" mvld enable --by wrapper redis-server >/dev/null
 renewed "enabled"
 [ "$(wc -l <"$scratch/status")" = ${#programs[@]} ] || { cat "$scratch/status"; failed "mvld status lists others"; }
 starts "enabled"
 files >"$scratch/enabled"
 same installed enabled "enabling" \
-    '/(llvm-[0-9]*|usr|local)/bin/(clang|own|sqlite3)$|/usr/local/bin/(nginx|redis-server)$|/etc/mvld/|/var/(lib|cache)/mvld'
+    '/(llvm-[0-9]*|usr|local)/bin/(clang|own|sqlite3)$|/sbin/nginx$|/usr/local/bin/redis-server$|/etc/mvld/|/var/(lib|cache)/mvld'
 
 echo "==> Upgrading mvld $upgrades times under $starters programs"
 load
