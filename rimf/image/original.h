@@ -29,7 +29,7 @@ struct moved_fragment {
     struct moved_batch *batch; /* moved with it; NULL: never given back */
 };
 
-/* What moved together, behind a start.  Its memory is given back when all of its objects are closed. */
+/* What moved together after the start.  Its memory is given back when all of its objects are closed. */
 struct moved_batch {
     size_t n_objects; /* those that are not closed */
     uintptr_t code, code_end, frames, frames_end; /* its pages */

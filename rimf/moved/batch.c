@@ -253,7 +253,7 @@ static int lead_operands(struct making *m)
                              error == -ERANGE ? edit_far : m->image->error) : 0;
 }
 
-/* What of it is closed later gives its memory back.  If there is none for this note, it does not. */
+/* When all that moved here is closed, its memory is given back.  Without memory for this note it stays. */
 static void note_batch(const struct making *m)
 {
     int first = !m->n_frames; /* with frames of others, which stay */

@@ -317,7 +317,7 @@ static int find_descriptor(struct mvld_image *image, struct debugger *d)
     return 0;
 }
 
-/* The file of one batch goes with it. */
+/* A file that describes one batch only is removed with that batch. */
 static void note_named(struct moved_code *moved, const struct symfile *file, struct jit_entry *entry)
 {
     struct moved_batch *batch = file->first < file->end ? moved->list[file->first].batch : NULL;

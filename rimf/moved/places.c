@@ -36,34 +36,52 @@ static const struct moved_code *code_of(const struct mvld_image *image)
     return image ? __atomic_load_n(&image->moved, __ATOMIC_ACQUIRE) : NULL;
 }
 
-uintptr_t rimf_moved_copy(const struct mvld_image *image, uintptr_t original, size_t length)
+/* The object with moved code at this address, or NULL. */
+static const struct mvld_object *moved_object(const struct mvld_image *image, uintptr_t original)
+{
+    const struct mvld_object *object = code_of(image) ? rimf_object_find(image, original) : NULL;
+
+    return object && rimf_object_of(object)->moved ? object : NULL;
+}
+
+/* The fragment in which this code moved, or NULL. */
+static const struct moved_fragment *fragment_of(const struct mvld_image *image, const struct mvld_object *object,
+                                                uintptr_t original, size_t length)
 {
     const struct moved_code *moved = code_of(image);
-    const struct mvld_object *object = moved ? rimf_object_find(image, original) : NULL;
-    const struct moved_fragment *fragment = object && rimf_object_of(object)->moved
-                                                ? moved_fragment_made(moved, object, original, length) : NULL;
-    uintptr_t distance = fragment ? fragment->at - fragment->original : 0, start;
+    const struct moved_fragment *fragment = moved_fragment_made(moved, object, original, length);
+    uintptr_t distance, start;
 
-    start = fragment ? moved_frames_start(moved, original + distance, length) : 0;
-    return start && !rimf_is_kept_original(image, start - distance) ? original + distance : 0;
+    if (!fragment)
+        return NULL;
+    distance = fragment->at - fragment->original;
+    start = moved_frames_start(moved, original + distance, length);
+    return start && !rimf_is_kept_original(image, start - distance) ? fragment : NULL;
+}
+
+uintptr_t rimf_moved_copy(const struct mvld_image *image, uintptr_t original, size_t length)
+{
+    const struct mvld_object *object = moved_object(image, original);
+    const struct moved_fragment *fragment = object ? fragment_of(image, object, original, length) : NULL;
+
+    return fragment ? original + (fragment->at - fragment->original) : 0;
 }
 
 int rimf_moved_find(const struct mvld_image *image, uintptr_t original, size_t length,
                    uintptr_t *to)
 {
-    const struct moved_code *moved = to ? code_of(image) : NULL;
-    const struct mvld_object *object = moved ? rimf_object_find(image, original) : NULL;
+    const struct mvld_object *object = to ? moved_object(image, original) : NULL;
     const struct moved_fragment *fragment;
     uintptr_t at;
 
     if (to)
         *to = 0;
-    if (!object || !rimf_object_of(object)->moved)
+    if (!object)
         return 2;
-    *to = rimf_moved_copy(image, original, length);
-    if (!*to)
+    fragment = fragment_of(image, object, original, length);
+    if (!fragment)
         return 1;
-    fragment = moved_fragment_made(moved, object, original, length);
+    *to = original + (fragment->at - fragment->original);
     at = original - fragment->original < DISPLACE_JUMP ? fragment->original : original - (DISPLACE_JUMP - 1);
     for (; at < original + length; at++)
         if (is_entry(at, (intptr_t)(*to - original)))

@@ -161,14 +161,19 @@ int rimf_image_lays_over(const struct mvld_image *image, uintptr_t address)
     return 0;
 }
 
+/* Its code was the file's when this was written; and calls are direct, perhaps. */
+static void note_code(const struct applying *a, uint32_t number)
+{
+    struct rimf_object *object = a->objects[number];
+
+    object->code.known = object->code.calls_direct = 1;
+    object->code.analysis = a->m->objects[number].analysis;
+}
+
 static void note_laid(struct applying *a)
 {
-    for (uint32_t i = a->file->laid.first_text; i < a->file->laid.end_text; i++) {
-        struct rimf_object *object = a->objects[a->m->texts[i].object];
-
-        object->code.known = object->code.calls_direct = 1;
-        object->code.analysis = a->m->objects[a->m->texts[i].object].analysis;
-    }
+    for (uint32_t i = a->file->laid.first_text; i < a->file->laid.end_text; i++)
+        note_code(a, a->m->texts[i].object);
     a->mapped = a->file->laid.end_text - a->file->laid.first_text;
 }
 
@@ -304,10 +309,8 @@ int apply_texts(struct applying *a, uint32_t number, int fd)
 
     if (error)
         apply_refuse(a, object, "its overlay cannot be mapped");
-    if (laid) { /* it was the file's when this was written; and calls are, perhaps */
-        object->code.known = object->code.calls_direct = 1;
-        object->code.analysis = a->m->objects[number].analysis;
-    }
+    if (laid)
+        note_code(a, number);
     a->mapped += laid;
     return error;
 }

@@ -197,7 +197,7 @@ struct manifest_object { /* for a start in the order of the link map; then [0] i
     uint32_t flags;
     uint32_t first, length; /* its memory, as linked; whole pages */
     uint32_t n_words;       /* LATER: number of the words that it relies on, after those of earlier objects */
-    uint32_t analysis;      /* rimf_analysis_key; ignored by starts */
+    uint32_t analysis;      /* rimf_analysis_key; a start does not compare it */
     uint32_t zero;
 };
 

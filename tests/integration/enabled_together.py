@@ -127,16 +127,18 @@ def children(pid):
     return found
 
 
-def analyses_of(pid):
-    """The analyses that children of its children make, stopped where they are."""
+def stopped_analyses(tool):
+    """Waits until children of its children analyse, and stops them, so that they are slow enough for anything."""
     stopped = []
-    for inner in [inner for outer in children(pid) for inner in children(outer)]:
-        try:
-            if b"analyze" in Path(f"/proc/{inner}/cmdline").read_bytes():
-                os.kill(inner, signal.SIGSTOP)
-                stopped.append(inner)
-        except (FileNotFoundError, ProcessLookupError):
-            pass  # it has ended meanwhile
+    while not stopped:
+        check(tool.poll() is None, "it ended before it was seen to analyse")
+        for inner in [inner for outer in children(tool.pid) for inner in children(outer)]:
+            try:
+                if b"analyze" in Path(f"/proc/{inner}/cmdline").read_bytes():
+                    os.kill(inner, signal.SIGSTOP)
+                    stopped.append(inner)
+            except (FileNotFoundError, ProcessLookupError):
+                pass  # it has ended meanwhile
     return stopped
 
 
@@ -146,10 +148,7 @@ def killed_analysis(machine):
     before = machine.files()
     for words in [machine.mvld, "disable", "--all"], [machine.restore, "--all"]:
         tool = subprocess.Popen([machine.mvld, "enable", program], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        analysing = []
-        while not analysing:
-            check(tool.poll() is None, "it ended before it was seen to analyse")
-            analysing = analyses_of(tool.pid)  # stopped, so slow enough for anything
+        analysing = stopped_analyses(tool)
         tool.kill()
         tool.wait()
         taking_back = subprocess.Popen(words, stderr=subprocess.DEVNULL)
@@ -173,10 +172,7 @@ def upgraded_meanwhile(machine):
     """mvld itself is upgraded while it enables two programs: both are enabled, by the new one."""
     programs, new = [machine.program("one"), machine.program("two")], Path(machine.mvld + ".new")
     tool = subprocess.Popen([machine.mvld, "enable", "--by", "set-interp", *programs], stdout=subprocess.DEVNULL)
-    analysing = []
-    while not analysing:
-        check(tool.poll() is None, "it ended before it was seen to analyse")
-        analysing = analyses_of(tool.pid)
+    analysing = stopped_analyses(tool)
     shutil.copy(machine.mvld, new)
     new.rename(machine.mvld)
     for pid in analysing:

@@ -108,7 +108,7 @@ static char *read_all(int fd)
 }
 
 /* If the tool is killed, its steps end, too. */
-static _Noreturn void become(const struct way *way, const char *self, char *const *argv, char *const *environment,
+static _Noreturn void become(const struct way *way, const char *mvld, char *const *argv, char *const *environment,
                              int out)
 {
     int to = out < 0 ? open("/dev/null", O_WRONLY | O_CLOEXEC) : out;
@@ -116,15 +116,15 @@ static _Noreturn void become(const struct way *way, const char *self, char *cons
     if ((to >= 0 && dup2(to, STDOUT_FILENO) < 0) || (out >= 0 && dup2(out, STDERR_FILENO) < 0))
         _exit(TOOL_FAILED);
     if (!way || !way->enter || !way->enter())
-        execve(self, argv, environment);
+        execve(mvld, argv, environment);
     complain(argv[1], "%s", strerror(errno));
     _exit(TOOL_FAILED);
 }
 
 int enable_run(const struct way *way, const char *const *words, char **said)
 {
-    char *self = path_mvld(), **environment = usual_environment(); /* an upgrade may have replaced our own file */
-    const char *argv[16] = {self};
+    char *mvld = path_mvld(), **environment = usual_environment(); /* an upgrade may have replaced our own file */
+    const char *argv[16] = {mvld};
     int status = -1, out[2] = {-1, -1};
 
     for (size_t i = 0; words[i]; i++)
@@ -132,7 +132,7 @@ int enable_run(const struct way *way, const char *const *words, char **said)
     fflush(stdout);
     pid_t pid = said && pipe2(out, O_CLOEXEC) ? -1 : fork();
     if (!pid)
-        become(way, self, (char *const *)argv, environment, out[1]);
+        become(way, mvld, (char *const *)argv, environment, out[1]);
     if (pid < 0)
         complain(words[0], "%s", strerror(errno));
     if (said) {
@@ -143,7 +143,7 @@ int enable_run(const struct way *way, const char *const *words, char **said)
     while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
         ;
     free(environment);
-    free(self);
+    free(mvld);
     return WIFEXITED(status) ? WEXITSTATUS(status) : TOOL_FAILED;
 }
 
