@@ -16,7 +16,7 @@
 
 #include "kernel/linux/glue.h"
 
-/* Called under mvl_lock.  Addresses are for nobody, as kptr_restrict may ask. */
+/* Called under mvl_lock.  Shows names instead of addresses, which kptr_restrict may hide. */
 static void show_line(void *file, const char *text)
 {
 	seq_printf(file, "%s\n", mvl_named(text));

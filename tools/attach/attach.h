@@ -172,7 +172,7 @@ int attach_has_children(const struct attach *, pid_t thread);
 int attach_is_on_its_stack(const struct attach *, const struct user_regs_struct *);
 
 /* ---- priority.c: a real-time priority for the tool and this thread, if the tool may have one */
-void attach_await_priority(struct attach *); /* of another tool, before the process is touched */
+void attach_await_priority(struct attach *); /* waits a second at most until no other tool has it */
 void attach_raise_priority(struct attach *, pid_t thread);
 void attach_restore_priority(struct attach *);
 void attach_end_priority(struct attach *); /* restores it, and ends the thread of the tool that is for it */

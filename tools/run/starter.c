@@ -2,8 +2,8 @@
  *
  * run/starter.c: mvld-run PROGRAM [ARGUMENT...]: what wrappers (wrapper.h) execute: the common case of `mvld run`.
  *
- * Static and small: as much of the time of `mvld run` is its own start.  What cannot be that case starts plainly, and
- * nothing is said: who calls a wrapper asked for the program, not for mvld.
+ * Static and small: as much of the time of `mvld run` is its own start.  Any other program starts plainly, and nothing
+ * is said: who calls a wrapper asked for the program, not for mvld.
  */
 #include "tools/common/paths.h"
 #include "tools/common/tools.h"
