@@ -67,6 +67,7 @@ int attach_fail(struct attach *, const char *format, ...) __attribute__((format(
 int attach_refused(struct attach *, pid_t thread, int error);
 int attach_has_ended(const struct attach *); /* or its first thread */
 int attach_is_gone(const struct attach *); /* all threads */
+int attach_has_executed(const struct attach *); /* another program: this one's memory is gone */
 /* Reads a file of /proc/PID, NUL-terminated, to be freed; NULL: it cannot be read.  `size` may be
  * NULL. */
 char *attach_file(const struct attach *, const char *name, size_t *size);

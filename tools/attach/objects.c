@@ -180,7 +180,7 @@ static int find_program(struct attach *a, const char *exe, struct attach_object 
 
     *debug = 0;
     for (int other = 0; other < 2 && !*debug; other++) {
-        FILE *maps = open_maps(a);
+        FILE *maps = attach_has_executed(a) ? NULL : open_maps(a);
 
         if (!maps)
             return attach_fail(a, "process %d has ended", a->pid);
@@ -410,7 +410,7 @@ int attach_objects(struct attach *a)
 
         for (next = (uint64_t)debug.r_map; next && a->n_objects < OBJECTS_MAX; next = (uint64_t)map.l_next) {
             if (attach_read(a, next, &map, sizeof map)) {
-                if (clock_ns() >= until)
+                if (clock_ns() >= until || attach_has_executed(a))
                     return attach_fail(a, "process %d: its host loader's list cannot be read", a->pid);
                 a->n_objects = n; /* it changes: from its begin */
                 map.l_next = debug.r_map;

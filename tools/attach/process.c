@@ -85,11 +85,17 @@ int attach_is_gone(const struct attach *a)
     return attach_has_ended(a) && stat_number(a, N_THREADS) <= 1;
 }
 
+int attach_has_executed(const struct attach *a)
+{
+    char byte;
+
+    return a->memory >= 0 && pread(a->memory, &byte, 1, 0) == 0; /* an error (EIO), as long as there is memory */
+}
+
 /* If a process has ended meanwhile, or its memory is gone with its old program, whatever failed did so for that. */
 int attach_fail(struct attach *a, const char *format, ...)
 {
     va_list args;
-    char byte;
 
     va_start(args, format);
     vsnprintf(a->why, sizeof a->why, format, args);
@@ -97,7 +103,7 @@ int attach_fail(struct attach *a, const char *format, ...)
     if (a->folder >= 0 && attach_has_ended(a))
         snprintf(a->why, sizeof a->why, attach_is_gone(a) ? "process %d has ended"
                  : "process %d: its first thread has ended; it cannot be reached", a->pid);
-    else if (a->memory >= 0 && pread(a->memory, &byte, 1, 0) == 0) /* an error (EIO), as long as there is memory */
+    else if (attach_has_executed(a))
         snprintf(a->why, sizeof a->why, "process %d executes another program", a->pid);
     return -1;
 }
@@ -260,12 +266,11 @@ struct attach *attach_open(pid_t pid)
     a->began = when_began(a);
     if (lock(a) || attach_check(a) || check_machine(a))
         return a;
+    attach_await_priority(a);
     a->memory = openat(a->folder, "mem", O_RDWR | O_CLOEXEC);
     a->maps = openat(a->folder, "maps", O_RDONLY | O_CLOEXEC);
     if (a->memory < 0 || a->maps < 0)
         attach_refused(a, pid, errno);
-    else
-        attach_await_priority(a);
     return a;
 }
 

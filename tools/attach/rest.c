@@ -63,8 +63,12 @@ int attach_wait(pid_t thread, uint64_t until, uint64_t *ran)
 
         if (got == thread)
             return WIFSTOPPED(status) ? status : -1;
-        if (got < 0 || now > until)
+        if (got < 0)
             return -1;
+        if (now > until) {
+            errno = ETIMEDOUT;
+            return -1;
+        }
         if (ran)
             *ran = now;
         attach_pause(tries);
@@ -242,7 +246,9 @@ int attach_release_late(const struct attach *a, pid_t thread, unsigned milliseco
 
     do
         status = attach_wait(thread, clock_ns() + look, NULL);
-    while (status == -1 && clock_ns() < until && strchr("Rt", attach_thread_state(a, thread)));
+    while (status == -1 && errno != ECHILD && clock_ns() < until && strchr("Rt", attach_thread_state(a, thread)));
+    if (status == -1 && errno == ECHILD) /* it has ended; or executed another program, and is the first thread by now */
+        return ptrace(PTRACE_INTERRUPT, a->pid, NULL, NULL) ? 0 : attach_release(a->pid, 0);
     if (status == -1)
         return -1;
     mend(thread);
@@ -379,7 +385,7 @@ int attach_rest(struct attach *a, enum attach_place place, unsigned milliseconds
         a->stopped->xstate = must_alloc(1, XSTATE_MAX);
     }
     a->why[0] = 0;
-    for (unsigned round = 1; clock_ns() < until && !attach_has_ended(a); round++) {
+    for (unsigned round = 1; clock_ns() < until && !attach_has_ended(a) && !attach_has_executed(a); round++) {
         if (a->stray && !attach_release_late(a, a->stray, 0))
             a->stray = 0;
         if (is_to_end(a))
