@@ -49,6 +49,7 @@ struct attach {
     struct attach_stopped *stopped;
     struct attach_waiter *waiter; /* see priority.c */
     int raised, priority; /* the priority is; the descriptor of its lock, or -1 */
+    uint64_t awaited; /* nanoseconds, for the lock */
     uint64_t pause; /* nanoseconds of the longest stop of a thread */
     unsigned long child; /* that the thread made when it was to be stopped, or 0 */
     struct attach_thread *others; /* further stopped threads */
@@ -173,9 +174,10 @@ int attach_has_children(const struct attach *, pid_t thread);
 int attach_is_on_its_stack(const struct attach *, const struct user_regs_struct *);
 
 /* ---- priority.c: a real-time priority for the tool and this thread, if the tool may have one */
-void attach_await_priority(struct attach *); /* waits a second at most until no other tool has it */
+void attach_open_priority(struct attach *);
+void attach_await_priority(struct attach *); /* a second at most in all stops, while another tool has it */
 void attach_raise_priority(struct attach *, pid_t thread);
-void attach_restore_priority(struct attach *);
+void attach_restore_priority(struct attach *); /* also after a wait for it alone: others may have it */
 void attach_end_priority(struct attach *); /* restores it, and ends the thread of the tool that is for it */
 
 /* ---- library.c: between attach_begin() and attach_end() */

@@ -10,9 +10,9 @@
  * The waiter's priority is below the tool's, from its begin, and an ordinary one before it is to end.  Otherwise a thread
  * that never waits would keep the tool, or the waiter, from its processor: a real-time thread gives way to higher
  * priorities only.  A killed tool's waiter needs a processor without such a thread for the same reason.  So nobody gets a
- * priority where the tool may use one processor only, and no second tool while the first one is there: a lock says so,
- * which lasts until a killed tool's waiter has ended.  A tool waits for it, since without the priority the thread that it
- * stops would wait for a processor; but not for long, since anybody can hold the lock.
+ * priority where the tool may use one processor only, and no second tool while the first one has it: a lock says so,
+ * which lasts until a killed tool's waiter has ended.  A tool holds it for one stop.  Others wait for it, since without the
+ * priority the thread that they stop would wait for a processor; but not for long, since anybody can hold the lock.
  */
 #include "tools/attach/attach.h"
 #include "tools/common/tools.h"
@@ -30,7 +30,7 @@
 #include <unistd.h>
 
 #define BEGIN_MS 2 /* for the waiter to begin its wait */
-#define TURN_MS 1000 /* for which other tools are waited for */
+#define TURNS_MS 1000 /* for which other tools are waited for, in all stops of a request */
 #define TOOLS 2
 #define WAITERS 1 /* and so the stopped thread's */
 #define LOCK "/proc/sys/kernel/sched_rt_runtime_us" /* whoever else locks it only keeps tools from the priority */
@@ -53,14 +53,22 @@ static int may_use_processors(void)
     return sched_getaffinity(0, sizeof mine, &mine) ? 0 : CPU_COUNT(&mine);
 }
 
-void attach_await_priority(struct attach *a)
+void attach_open_priority(struct attach *a)
 {
     if (may_use_processors() < 2 || sched_getscheduler(0) != SCHED_OTHER || set_priority(0, TOOLS))
         return; /* and keeps nobody from it */
     set_priority(0, 0);
     a->priority = open(LOCK, O_RDONLY | O_CLOEXEC);
-    if (a->priority >= 0)
-        lock_within(a->priority, LOCK_EX, TURN_MS);
+}
+
+void attach_await_priority(struct attach *a)
+{
+    uint64_t began = clock_ns();
+
+    if (a->priority < 0 || a->awaited >= TURNS_MS * UINT64_C(1000000))
+        return;
+    lock_within(a->priority, LOCK_EX, TURNS_MS - (unsigned)(a->awaited / 1000000));
+    a->awaited += clock_ns() - began;
 }
 
 static void *wait_for_lock(void *waiter)
@@ -147,11 +155,12 @@ void attach_raise_priority(struct attach *a, pid_t thread)
 
 void attach_restore_priority(struct attach *a)
 {
-    if (!a->raised)
-        return;
-    if (a->waiter)
+    if (a->raised && a->waiter)
         set_priority(a->waiter->number, 0);
-    set_priority(0, 0);
+    if (a->priority >= 0) /* while this tool is sure of a processor */
+        flock(a->priority, LOCK_UN);
+    if (a->raised)
+        set_priority(0, 0);
     a->raised = 0;
 }
 

@@ -266,7 +266,7 @@ struct attach *attach_open(pid_t pid)
     a->began = when_began(a);
     if (lock(a) || attach_check(a) || check_machine(a))
         return a;
-    attach_await_priority(a);
+    attach_open_priority(a);
     a->memory = openat(a->folder, "mem", O_RDWR | O_CLOEXEC);
     a->maps = openat(a->folder, "maps", O_RDONLY | O_CLOEXEC);
     if (a->memory < 0 || a->maps < 0)

@@ -390,11 +390,13 @@ int attach_rest(struct attach *a, enum attach_place place, unsigned milliseconds
             a->stray = 0;
         if (is_to_end(a))
             return attach_fail(a, "process %d: nothing was asked for before the command was ended", a->pid);
+        attach_await_priority(a);
         /* One that was let go needs a moment until it waits again, and is not to be stopped before. */
         if (!try_threads(a, place, 0) || (round % PATIENCE == 0 && !try_threads(a, place, 1))) {
             a->why[0] = 0;
             return 0;
         }
+        attach_restore_priority(a);
         if (a->why[0])
             return -1;
         nap(200);
