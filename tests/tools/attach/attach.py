@@ -229,8 +229,8 @@ def states():
     equal((code, out.split()[:1]), (0, [str(p.pid)]), f"five hundred threads: {out}{err}")
     finish_program(p, "five hundred threads")
     p = start(HARD, "busy")
-    for _ in range(4):  # the one that waits may need a processor until it waits again
-        code, out, err = run(GETPID, p.pid, 5, "thread")
+    for _ in range(20):  # the one that waits may need a processor until it waits again
+        code, out, err = run(GETPID, p.pid, 1, "thread")
         if out.split()[:1] != [str(p.pid)]:
             break
     check(code == 0 and int(out.split()[0]) != p.pid, f"the thread that works was stopped: {out}{err}")
