@@ -192,6 +192,8 @@ struct attach_thread {
     int is_stopped, signal;
     struct user_regs_struct registers;
 };
+/* Traces a thread, which goes on.  0, or -1 and errno. */
+int attach_seize(struct attach *, pid_t thread, unsigned long options);
 /* Stops all other threads that run code of the process, within so many milliseconds; those that it stopped before stay as
  * they are.  0; or -1, and none is stopped. */
 int attach_stop_others(struct attach *, unsigned milliseconds);

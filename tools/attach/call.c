@@ -316,6 +316,8 @@ int attach_give_back(struct attach *a)
 
     if (!s || !a->thread)
         return 0;
+    if (attach_has_executed(a)) /* its number may be that of the thread which did, and is traced, too */
+        return lost(a);
     xstate = (struct iovec){s->xstate, s->xstate_size};
     err = ptrace(PTRACE_SETSIGMASK, a->thread, (void *)sizeof s->mask, &s->mask) ||
           ptrace(PTRACE_SETREGSET, a->thread, (void *)NT_X86_XSTATE, &xstate) ||

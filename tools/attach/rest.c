@@ -61,9 +61,11 @@ int attach_wait(pid_t thread, uint64_t until, uint64_t *ran)
         uint64_t now = clock_ns();
         pid_t got = waitpid(thread, &status, __WALL | WNOHANG);
 
+        if (got == thread && WIFSTOPPED(status))
+            return status;
         if (got == thread)
-            return WIFSTOPPED(status) ? status : -1;
-        if (got < 0)
+            errno = 0;
+        if (got)
             return -1;
         if (now > until) {
             errno = ETIMEDOUT;
@@ -258,7 +260,7 @@ int attach_release_late(const struct attach *a, pid_t thread, unsigned milliseco
 /* Traces it, while it runs.  A child that it makes from now on stands still until it is let go. */
 static int seize(struct attach *a, pid_t thread)
 {
-    if (ptrace(PTRACE_SEIZE, thread, NULL, PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK)) {
+    if (attach_seize(a, thread, PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK)) {
         int err = errno;
 
         if (attach_thread_state(a, thread) != 'X' && attach_thread_state(a, thread) != 'Z')

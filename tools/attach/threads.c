@@ -15,6 +15,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ptrace.h>
@@ -25,6 +26,7 @@
 #define CODE64 0x33 /* the code segment of 64-bit programs */
 #define TRIES 20
 #define TRY_US 50
+#define LOOK_NS UINT64_C(10000000)
 #define STACK_MAX (64u << 20) /* more of a stack is not looked at: the thread counts as standing there */
 
 static int is_known(const struct attach *a, pid_t thread)
@@ -35,6 +37,56 @@ static int is_known(const struct attach *a, pid_t thread)
     return thread == a->thread;
 }
 
+static int hear_end(const struct attach *a, pid_t thread)
+{
+    return thread && attach_thread_state(a, thread) == 'Z' && waitpid(thread, NULL, __WALL | WNOHANG) == thread;
+}
+
+/* A thread that executes another program waits until all others are gone, and so until their tracer has heard of their
+ * ends. */
+static void hear_ends(struct attach *a, const struct attach_thread *but)
+{
+    for (struct attach_thread *t = a->others; t < a->others + a->n_others; t++)
+        if (t != but && hear_end(a, t->thread))
+            t->thread = 0;
+    hear_end(a, a->thread); /* whoever needs it next finds that it is gone */
+    if (hear_end(a, a->stray))
+        a->stray = 0;
+}
+
+static struct attach *hears; /* for the signal's handler */
+
+/* Runs within attach_seize() only, and interrupts nothing but its system calls. */
+static void on_end(int signal)
+{
+    int error = errno;
+
+    (void)signal;
+    hear_ends(hears, NULL);
+    errno = error;
+}
+
+/* The kernel has the tool wait here while the process executes another program, which may wait for the tool to hear of
+ * the ends of threads that it traces already. */
+int attach_seize(struct attach *a, pid_t thread, unsigned long options)
+{
+    struct sigaction hear = {.sa_handler = on_end, .sa_flags = SA_RESTART | SA_NOCLDSTOP}, action;
+    sigset_t ends, mask;
+    int err, error;
+
+    hears = a;
+    sigemptyset(&ends);
+    sigaddset(&ends, SIGCHLD);
+    sigaction(SIGCHLD, &hear, &action);
+    sigprocmask(SIG_UNBLOCK, &ends, &mask);
+    err = ptrace(PTRACE_SEIZE, thread, NULL, options) ? -1 : 0;
+    error = errno;
+    sigprocmask(SIG_SETMASK, &mask, NULL);
+    sigaction(SIGCHLD, &action, NULL);
+    errno = error;
+    return err;
+}
+
 /* Requests a stop of one thread.  1: it was new; 0; or -1. */
 static int seize(struct attach *a, pid_t thread)
 {
@@ -42,7 +94,7 @@ static int seize(struct attach *a, pid_t thread)
         return 0;
     if (thread == a->stray) {
         a->stray = 0; /* it is traced */
-    } else if (ptrace(PTRACE_SEIZE, thread, NULL, NULL)) {
+    } else if (attach_seize(a, thread, 0)) {
         int error = errno;
         char state = attach_thread_state(a, thread);
 
@@ -74,9 +126,15 @@ static int seize_all(struct attach *a)
 /* Forgets a thread that has ended. */
 static int wait_one(struct attach *a, struct attach_thread *t, uint64_t until)
 {
-    int status = attach_wait(t->thread, until, NULL);
+    int status;
 
+    if (!t->thread)
+        return 0;
+    while ((status = attach_wait(t->thread, clock_ns() + LOOK_NS, NULL)) == -1 && errno == ETIMEDOUT && clock_ns() < until)
+        hear_ends(a, t);
     if (status == -1) {
+        if (errno == ECHILD) /* it has the first thread's number by now, and is let go by that */
+            return attach_fail(a, "process %d executes another program", a->pid);
         if (attach_thread_state(a, t->thread) != 'X' && attach_thread_state(a, t->thread) != 'Z')
             return attach_fail(a, "process %d: thread %d does not stop: it waits for a child of vfork(2), for a disk, or for "
                                "a processor", a->pid, t->thread);

@@ -349,6 +349,55 @@ def several(world):
         one.end()
 
 
+EXECUTES = """
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+static char **arguments;
+static void *waits(void *nothing)
+{
+    for (;;)
+        pause();
+    return nothing;
+}
+static void *executes(void *nothing)
+{
+    usleep(1000 + getpid() % 7 * 1000 + clock() % 7 * 3000);
+    execl("/proc/self/exe", arguments[0], NULL);
+    return nothing;
+}
+int main(int argc, char **argv)
+{
+    struct pollfd input = {STDIN_FILENO, POLLIN, 0};
+    pthread_t thread;
+    arguments = argv;
+    if (poll(&input, 1, 0) == 1)
+        return puts("whole") < 0;
+    for (int i = 0; i < 100; i++)
+        pthread_create(&thread, NULL, i ? waits : executes, NULL);
+    waits(NULL);
+}
+"""
+
+
+def executing(world):
+    """A thread executes another program, and waits for the ends of all others, of which the tool traces some."""
+    (world.folder / "executes.c").write_text(EXECUTES)
+    program = compile_file(world.folder / "executes", "-O2", world.folder / "executes.c", "-pthread")
+    for way in ([], [MVLD, "run", "--loader", LD_MVLD, "--"]):
+        p = subprocess.Popen([*map(str, way), str(program)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=ENV)
+        reached, deadline = 0, time.monotonic() + 40
+        for n in range(1000):
+            code, out, err = run(MVLD, "patch", "-p", p.pid, "--replace", f"libc.so.6:strverscmp={world.other}:value")
+            reached += code == 0
+            if (n > 25 and reached > 2) or time.monotonic() > deadline:
+                break
+        equal((*p.communicate(timeout=20), p.returncode), ("whole\n", None, 0), "executed again and again")
+        check(reached, "it was reached")
+
+
 def stray(world):
     """A thread that did not stop when it was tried is traced still when all are stopped."""
     program = Program(world.program)
