@@ -240,15 +240,6 @@ static void write_traps(uint8_t *to, const struct rimf_removal *r, uintptr_t at,
         write_sentence(to + (sentence - r->start), r);
 }
 
-static void list_traps(struct changes *list, uintptr_t at, const uint8_t *bytes, size_t size)
-{
-    for (size_t i = 0, n; i < size; i += n) {
-        n = size - i; /* not less than 4 are left */
-        n = n <= MVLD_PATCH_MAX ? n : n < MVLD_PATCH_MAX + 4 ? 12 : MVLD_PATCH_MAX;
-        changes_add(list, at + i, (const void *)(at + i), bytes + i, n);
-    }
-}
-
 static void list_removal(struct changes *list, const struct rimf_removal *r, uintptr_t sentence)
 {
     uint8_t *bytes = rimf_heap_alloc(&list->image->heap, r->size + SENTENCE_MAX); /* the end of a sentence's text */
@@ -259,10 +250,10 @@ static void list_removal(struct changes *list, const struct rimf_removal *r, uin
         return;
     }
     write_traps(bytes, r, r->start, sentence);
-    list_traps(list, r->start, bytes, r->size);
+    changes_add(list, r->start, (const void *)r->start, bytes, r->size);
     if (moved) {
         write_traps(bytes, r, moved, sentence);
-        list_traps(list, moved, bytes, r->size);
+        changes_add(list, moved, (const void *)moved, bytes, r->size);
     }
     rimf_heap_release(&list->image->heap, bytes);
 }

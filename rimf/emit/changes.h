@@ -38,7 +38,7 @@ struct changes {
     uintptr_t at;             /* the first that was refused */
 };
 
-/* Adds a change of at most MVLD_PATCH_MAX bytes.  An error is returned when the list is made. */
+/* Adds a change.  An error is returned when the list is made. */
 void changes_add(struct changes *, uintptr_t at, const void *old, const void *now, size_t length);
 /* Makes all of them, or none.  0, or negative errno with a sentence; -EBUSY: some were refused. */
 int changes_all(struct changes *);
