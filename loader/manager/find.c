@@ -72,6 +72,10 @@ int pipeline_map_pass(struct pipeline *p, struct planned_pass *it, const struct 
     if (!error)
         error = pass_map(p->sys, (int)fd, it->path, it->name, &it->object, why);
     sys_close(p->sys, (int)fd);
+    if (!error && p->late == KNOWN && !file_id_same(&it->identity, &it->object.identity)) {
+        pass_unmap(p->sys, &it->object);
+        error = refuse_at(why, ESTALE, it->path, 0, "the pass is not the one of the start");
+    }
     if (error)
         return error;
     it->pass = it->object.pass;

@@ -72,7 +72,7 @@ int pipeline_find_pass(struct pipeline *, const char *name, struct planned_pass 
 /* Finds the library of a mapped pass. */
 int pipeline_find_library(struct pipeline *, struct planned_pass *, const struct why *);
 
-/* Maps the pass that was found.  0, or negative errno. */
+/* Maps the pass that was found; while a snapshot replaces it, only the same file.  0, or negative errno. */
 int pipeline_map_pass(struct pipeline *, struct planned_pass *it, const struct why *);
 /* Whether the file exists and is readable. */
 int pipeline_is_there(const struct pipeline *, const char *path);

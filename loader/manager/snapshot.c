@@ -155,35 +155,24 @@ int pipeline_know(struct pipeline *p, const struct manifest *snapshot)
     return 1;
 }
 
-static int map_one(struct pipeline *p, struct planned_pass *it, const struct why *why)
-{
-    struct file_id before = it->identity;
-    int error = pipeline_map_pass(p, it, why);
-
-    if (error)
-        return error;
-    if (!file_id_same(&before, &it->identity))
-        return refuse_at(why, ESTALE, it->path, 0, "the pass is not the one of the start");
-    return options_finish(&p->heap, it->pass, it->path, &p->config, &it->settings,
-                          &it->n_settings, why);
-}
-
 int pipeline_map_late(struct pipeline *p)
 {
     char text[512];
     struct why why = {text, sizeof text};
-    struct file_id identity[MANIFEST_PASSES_MAX];
     int error = 0;
 
-    for (size_t i = 0; i < p->n; i++)
-        identity[i] = p->passes[i].identity;
-    for (size_t i = 0; i < p->n && !error; i++)
-        if (p->passes[i].status != PASS_IDLE)
-            error = map_one(p, &p->passes[i], &why);
+    for (size_t i = 0; i < p->n && !error; i++) {
+        struct planned_pass *it = &p->passes[i];
+
+        if (it->status == PASS_IDLE)
+            continue;
+        error = pipeline_map_pass(p, it, &why);
+        if (!error)
+            error = options_finish(&p->heap, it->pass, it->path, &p->config, &it->settings, &it->n_settings, &why);
+    }
     for (size_t i = 0; i < p->n && error; i++) {
         pass_unmap(p->sys, &p->passes[i].object);
         p->passes[i].pass = NULL;
-        p->passes[i].identity = identity[i];
     }
     if (error) {
         rimf_log(&p->log, MVLD_LOG_WARNING, "mvld: %s: what comes now stays as it is", text);
