@@ -44,8 +44,8 @@ static void ask_of(struct emit_calls *c, size_t i, int in_moved)
         c->whys[i] = wanted.why;
     if (rimf_edit_behind(c->image, c->edits))
         c->by[i] = in_moved ? wanted.by_moved : wanted.by;
-    if (way->target && c->lead)
-        way->target = c->lead(c, way->target);
+    if (way->target && c->runs_at)
+        way->target = c->runs_at(c->image, way->target);
     way->all_far = way->target && !in_moved && is_far(&c->object->public, way->target);
     if (way->all_far)
         way->target = 0;

@@ -149,7 +149,7 @@ struct emit_calls {
     uint32_t *by;          /* likewise: which of the object's edits want the target; with one edit, not
                             * written */
     int any_missed;
-    uintptr_t (*lead)(const struct emit_calls *, uintptr_t target); /* who wants to be at the one goes there; or NULL */
+    uintptr_t (*runs_at)(struct mvld_image *, uintptr_t target); /* where a wanted target runs; NULL: there */
 };
 
 /* The calls of an object whose slots are farther apart (4 MiB) stay: lld puts one page of at most 2 MiB between

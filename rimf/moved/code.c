@@ -218,12 +218,6 @@ int move_code(struct moving *c)
 
 #define CALLS_AHEAD 8u /* code that just moved is in distant caches */
 
-/* The target in moved code. */
-static uintptr_t lead(const struct emit_calls *e, uintptr_t target)
-{
-    return rimf_moved_or(e->image, target);
-}
-
 /* A call through a slot reads it at its address. */
 static int lead_on(struct moving *c, uint8_t *at, const struct site *site)
 {
@@ -271,7 +265,7 @@ static int move_calls(struct moving *c)
 {
     const struct analysis *s = c->analysis;
     struct emit_calls e = {.image = c->image, .object = c->object, .calls = s->calls, .n_calls = s->n_calls,
-                           .lead = lead};
+                           .runs_at = rimf_moved_or};
     int error = emit_calls_open(&e, 1, &c->why);
     size_t unit = 0;
 

@@ -71,13 +71,6 @@ static void say_left(const struct mvld_image *image, const struct rimf_object *o
 
 /* ---- calls ------------------------------------------------------------------------------------- */
 
-/* While a snapshot is made that has its originals changed, nothing has moved yet, and what is learnt relies on no
- * moved code but that of the start. */
-static uintptr_t lead(const struct emit_calls *c, uintptr_t target)
-{
-    return c->image->watch ? target : rimf_moved_or(c->image, target);
-}
-
 /* Fragments from number `made` of the list on were made with their calls bound as wanted when they moved.
  * Returns a list of the other calls, and makes it the one of `c`.  NULL: no analysis, with a sentence in *why; or
  * out of memory. */
@@ -125,7 +118,9 @@ static int open_calls(struct emit_calls *c, size_t made, struct analysis_call **
 
 static int emit_in_place(struct mvld_image *image, struct rimf_object *object, size_t made)
 {
-    struct emit_calls c = {.image = image, .object = object, .lead = lead};
+    /* While a snapshot is made that has its originals changed, nothing has moved yet, and what is learnt relies on no
+     * moved code but that of the start. */
+    struct emit_calls c = {.image = image, .object = object, .runs_at = image->watch ? NULL : rimf_moved_or};
     struct analysis_call *left = NULL;
     const char *why = object->public.why;
     int error;
