@@ -97,14 +97,17 @@ struct rimf_table {
     struct rimf_table *next_retired;
 };
 
+/* Addresses; ascending once they are sorted. */
+struct rimf_word_list {
+    uintptr_t *at;
+    size_t n, room;
+};
+
 /* The recorded dependencies of changes. */
 struct rimf_watch {
-    uintptr_t *words; /* words that they relied on */
-    size_t n, room;
-    uintptr_t *owners; /* for each, once the start is stored: the object whose code relies on it */
-    size_t n_owners, owners_room;
-    uintptr_t *pointers; /* words that the image relocated to moved code, before any code of the program ran */
-    size_t n_pointers, pointers_room;
+    struct rimf_word_list words;    /* that they relied on */
+    struct rimf_word_list owners;   /* for each, once the start is stored: the object whose code relies on it */
+    struct rimf_word_list pointers; /* that the image relocated to moved code, before any code of the program ran */
     int incomplete; /* out of memory: nothing can be stored */
 };
 

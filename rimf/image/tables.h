@@ -117,19 +117,18 @@ int rimf_calls_retarget(const struct mvld_context *, const struct mvld_object *,
 /* ---- image/watch.c ------------------------------------------------------------ */
 
 int rimf_depends(struct mvld_image *, const struct mvld_object *, uintptr_t word);
-/* Appends to a growing list on the image's heap.  0, or -ENOMEM. */
-int rimf_words_add(struct mvld_image *, uintptr_t **list, size_t *n, size_t *room,
-                   uintptr_t word);
+/* Appends to a list, which is on the image's heap.  0, or -ENOMEM. */
+int rimf_words_add(struct mvld_image *, struct rimf_word_list *, uintptr_t word);
 /* Records that the image relies on this word.  0, or -ENOMEM. */
 int rimf_watch_word(struct mvld_image *, uintptr_t word);
 /* Records a word that was relocated to moved code. */
 void rimf_watch_pointer(struct mvld_image *, uintptr_t word);
 /* Sorts the words without duplicates, and the pointers.  0, or -ENOMEM: something was not recorded. */
 int rimf_watch_finish(struct mvld_image *);
-/* Sorts and removes duplicates; returns the remaining number. */
-size_t rimf_watch_sort(uintptr_t *words, size_t n);
-/* The index of the first of these, ascending, at or behind `start`. */
-size_t rimf_words_first(const uintptr_t *words, size_t n, uintptr_t start);
+/* Sorts and removes duplicates. */
+void rimf_words_sort(struct rimf_word_list *);
+/* The index of the first of a sorted list at or behind `start`. */
+size_t rimf_words_first(const struct rimf_word_list *, uintptr_t start);
 const char *rimf_auditor(const struct mvld_image *);
 
 /* ---- image/reference_tables.c, image/retarget.c --------------------------------- */

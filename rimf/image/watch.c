@@ -38,9 +38,9 @@ void rimf_image_watch_end(struct mvld_image *image)
         table->objects[i]->public.flags &= ~MVLD_OBJECT_UNPLACED;
     rimf_table_leave(image);
     if (image->watch) {
-        rimf_heap_release(&image->heap, image->watch->words);
-        rimf_heap_release(&image->heap, image->watch->owners);
-        rimf_heap_release(&image->heap, image->watch->pointers);
+        rimf_heap_release(&image->heap, image->watch->words.at);
+        rimf_heap_release(&image->heap, image->watch->owners.at);
+        rimf_heap_release(&image->heap, image->watch->pointers.at);
     }
     rimf_heap_release(&image->heap, image->watch);
     image->watch = NULL;
@@ -51,41 +51,51 @@ void rimf_image_set_unplaced(const struct mvld_object *object)
     ((struct rimf_object *)rimf_object_of(object))->public.flags |= MVLD_OBJECT_UNPLACED;
 }
 
-int rimf_words_add(struct mvld_image *image, uintptr_t **list, size_t *n, size_t *room,
-                   uintptr_t word)
+/* ---- lists of addresses ----------------------------------------------------------------- */
+
+int rimf_words_add(struct mvld_image *image, struct rimf_word_list *list, uintptr_t word)
 {
-    if (!RIMF_ONE_MORE(&image->heap, *list, *n, *room, WORDS_AT_FIRST))
+    if (!RIMF_ONE_MORE(&image->heap, list->at, list->n, list->room, WORDS_AT_FIRST))
         return -ENOMEM;
-    (*list)[(*n)++] = word;
+    list->at[list->n++] = word;
     return 0;
+}
+
+void rimf_words_sort(struct rimf_word_list *list)
+{
+    size_t kept = 0;
+
+    rimf_sort(list->at, list->n, sizeof *list->at);
+    for (size_t i = 0; i < list->n; i++)
+        if (!kept || list->at[kept - 1] != list->at[i])
+            list->at[kept++] = list->at[i];
+    list->n = kept;
+}
+
+size_t rimf_words_first(const struct rimf_word_list *list, uintptr_t start)
+{
+    return RIMF_BISECT(i, list->n, list->at[i] < start);
+}
+
+/* ---- what is recorded -------------------------------------------------------------------- */
+
+static int note(struct mvld_image *image, struct rimf_word_list *list, uintptr_t word)
+{
+    int error = rimf_words_add(image, list, word);
+
+    image->watch->incomplete |= error != 0;
+    return error;
 }
 
 int rimf_watch_word(struct mvld_image *image, uintptr_t word)
 {
-    struct rimf_watch *watch = image->watch;
-    int error = rimf_words_add(image, &watch->words, &watch->n, &watch->room, word);
-
-    watch->incomplete |= error != 0;
-    return error;
+    return note(image, &image->watch->words, word);
 }
 
 void rimf_watch_pointer(struct mvld_image *image, uintptr_t word)
 {
-    struct rimf_watch *watch = image->watch;
-
-    if (watch && !image->entered &&
-        rimf_words_add(image, &watch->pointers, &watch->n_pointers, &watch->pointers_room, word))
-        watch->incomplete = 1;
-}
-
-static int note_owner(struct mvld_image *image, const struct mvld_object *object)
-{
-    struct rimf_watch *watch = image->watch;
-    int error = rimf_words_add(image, &watch->owners, &watch->n_owners, &watch->owners_room,
-                               (uintptr_t)object);
-
-    watch->incomplete |= error != 0;
-    return error;
+    if (image->watch && !image->entered)
+        note(image, &image->watch->pointers, word);
 }
 
 int rimf_depends(struct mvld_image *image, const struct mvld_object *object, uintptr_t word)
@@ -102,23 +112,7 @@ int rimf_depends(struct mvld_image *image, const struct mvld_object *object, uin
         return -ENOTSUP;
     ((struct rimf_object *)object)->code.changed = 1;
     error = word ? rimf_watch_word(image, word) : 0;
-    return word && !error && image->start.n ? note_owner(image, object) : error;
-}
-
-size_t rimf_watch_sort(uintptr_t *a, size_t n)
-{
-    size_t kept = 0;
-
-    rimf_sort(a, n, sizeof *a);
-    for (size_t i = 0; i < n; i++)
-        if (!kept || a[kept - 1] != a[i])
-            a[kept++] = a[i];
-    return kept;
-}
-
-size_t rimf_words_first(const uintptr_t *words, size_t n, uintptr_t start)
-{
-    return RIMF_BISECT(i, n, words[i] < start);
+    return word && !error && image->start.n ? note(image, &image->watch->owners, (uintptr_t)object) : error;
 }
 
 int rimf_watch_finish(struct mvld_image *image)
@@ -127,7 +121,7 @@ int rimf_watch_finish(struct mvld_image *image)
 
     if (!watch || watch->incomplete)
         return -ENOMEM;
-    watch->n = rimf_watch_sort(watch->words, watch->n);
-    watch->n_pointers = rimf_watch_sort(watch->pointers, watch->n_pointers);
+    rimf_words_sort(&watch->words);
+    rimf_words_sort(&watch->pointers);
     return 0;
 }

@@ -83,14 +83,9 @@ int rimf_is_kept_original(const struct mvld_image *image, uintptr_t function)
 
 /* ---- addresses that must stay ------------------------------------------------------------------ */
 
-struct fixed_addresses {
-    uintptr_t *at; /* ascending */
-    size_t n, room;
-};
-
 struct fixing {
     struct mvld_image *image;
-    struct fixed_addresses *fixed;
+    struct rimf_word_list *fixed;
     const struct rimf_object *object;
     uintptr_t locals, locals_end; /* PT_TLS */
     struct moved_open open;
@@ -99,7 +94,7 @@ struct fixing {
 
 static void add_address(struct fixing *p, uintptr_t address)
 {
-    p->failed |= rimf_words_add(p->image, &p->fixed->at, &p->fixed->n, &p->fixed->room, address) != 0;
+    p->failed |= rimf_words_add(p->image, p->fixed, address) != 0;
 }
 
 static int look_at_slot(void *cookie, uintptr_t slot)
@@ -128,7 +123,7 @@ static void look_at(struct fixing *p, const struct rimf_object *object)
 }
 
 /* `fixed` is empty.  0, or -ENOMEM. */
-static int fixed_addresses_find(struct fixed_addresses *fixed, struct mvld_image *image, const struct rimf_table *table)
+static int fixed_addresses_find(struct rimf_word_list *fixed, struct mvld_image *image, const struct rimf_table *table)
 {
     struct fixing p = {.image = image, .fixed = fixed};
 
@@ -138,7 +133,7 @@ static int fixed_addresses_find(struct fixed_addresses *fixed, struct mvld_image
     for (size_t i = 0; i < RIMF_KEPT_ORIGINALS; i++)
         if (image->feeder.kept[i].at)
             add_address(&p, image->feeder.kept[i].at);
-    fixed->n = rimf_watch_sort(fixed->at, fixed->n);
+    rimf_words_sort(fixed);
     return p.failed ? -ENOMEM : 0;
 }
 
@@ -171,9 +166,9 @@ static void take_fixed(struct moved_fragment *fragment, const struct analysis *s
 }
 
 static void take_addresses(struct moved_fragment *fragment, const struct analysis *s, uintptr_t bias,
-                           const struct fixed_addresses *fixed)
+                           const struct rimf_word_list *fixed)
 {
-    for (size_t i = rimf_words_first(fixed->at, fixed->n, fragment->original);
+    for (size_t i = rimf_words_first(fixed, fragment->original);
          i < fixed->n && fixed->at[i] - fragment->original < fragment->code; i++) {
         const struct analysis_unit *unit = analysis_unit_at(s, (uint32_t)(fixed->at[i] - bias));
         uint32_t start = unit ? (uint32_t)(bias + unit->start - fragment->original) : 0;
@@ -184,7 +179,7 @@ static void take_addresses(struct moved_fragment *fragment, const struct analysi
 }
 
 static void take_all(struct moved_fragment *fragment, const struct analysis *s, uintptr_t bias,
-                     const struct fixed_addresses *fixed)
+                     const struct rimf_word_list *fixed)
 {
     fragment->n_fixed = 0;
     take_fixed(fragment, s, bias);
@@ -217,7 +212,7 @@ static const char *stays(const struct rimf_object *object, const struct analysis
 }
 
 /* Plans the list's fragment with this index.  0, or -ENOMEM. */
-static int plan(struct mvld_image *image, size_t index, const struct fixed_addresses *fixed)
+static int plan(struct mvld_image *image, size_t index, const struct rimf_word_list *fixed)
 {
     struct moved_fragment *fragment = &image->moved->list[index];
     struct rimf_object *object = (struct rimf_object *)fragment->object;
@@ -285,7 +280,7 @@ static const char *stay(const struct mvld_image *image, const struct rimf_table 
 static const char *plan_all(struct mvld_image *image, const struct rimf_table *table)
 {
     struct moved_code *moved = image->moved;
-    struct fixed_addresses fixed = {.at = NULL};
+    struct rimf_word_list fixed = {.at = NULL};
     int error = fixed_addresses_find(&fixed, image, table);
 
     for (size_t i = moved->n; i < moved->n_planned && !error; i++)

@@ -71,9 +71,9 @@ static int leads_to_unlearnt(const struct learning *l, const struct rimf_object 
 {
     const struct mvld_image *image = l->w.image;
 
-    for (size_t i = 0; i < image->watch->n_owners; i++) {
-        const struct mvld_object *to = image->watch->owners[i] == (uintptr_t)object
-            ? rimf_object_find(image, moved_word(image, image->watch->words[i])) : NULL;
+    for (size_t i = 0; i < image->watch->owners.n; i++) {
+        const struct mvld_object *to = image->watch->owners.at[i] == (uintptr_t)object
+            ? rimf_object_find(image, moved_word(image, image->watch->words.at[i])) : NULL;
         struct rimf_object *it = to ? (struct rimf_object *)rimf_object_of(to) : NULL;
 
         if (it && !it->number && !is_among(l->came + index, l->n_came - index, to) &&
@@ -125,17 +125,16 @@ static int add_words(struct writer *w, const struct rimf_object *object)
 {
     struct mvld_image *image = w->image;
     const struct rimf_watch *watch = image->watch;
-    uintptr_t *words = rimf_heap_alloc(&image->heap, watch->n_owners * sizeof *words);
-    int error = words ? 0 : -ENOMEM;
-    size_t n = 0;
+    struct rimf_word_list words = {.at = NULL};
+    int error = 0;
 
-    for (size_t i = 0; words && i < watch->n_owners; i++)
-        if (watch->owners[i] == (uintptr_t)object)
-            words[n++] = watch->words[i];
-    n = rimf_watch_sort(words, n);
-    for (size_t i = 0; i < n && !error; i++)
-        error = writer_word(w, words[i], moved_word(image, words[i]));
-    rimf_heap_release(&image->heap, words);
+    for (size_t i = 0; i < watch->owners.n && !error; i++)
+        if (watch->owners.at[i] == (uintptr_t)object)
+            error = rimf_words_add(image, &words, watch->words.at[i]);
+    rimf_words_sort(&words);
+    for (size_t i = 0; i < words.n && !error; i++)
+        error = writer_word(w, words.at[i], moved_word(image, words.at[i]));
+    rimf_heap_release(&image->heap, words.at);
     return error;
 }
 
@@ -181,7 +180,7 @@ static int make_room(struct learning *l)
     for (int i = 0; i < MANIFEST_TABLES; i++)
         w->room[i] = old->n[i];
     w->room[MANIFEST_OBJECTS] += l->n;
-    w->room[MANIFEST_WORDS] += w->image->watch->n_owners;
+    w->room[MANIFEST_WORDS] += w->image->watch->owners.n;
     for (size_t i = 0; i < l->n; i++) {
         w->room[MANIFEST_TEXTS] += l->added[i]->public.phnum;
         w->room[MANIFEST_NAMES] += rimf_strlen(l->added[i]->public.name) + MANIFEST_NAME_MAX + 2;

@@ -222,7 +222,7 @@ int write_choices(struct mvld_image *image, const struct rimf_table *table)
 {
     int error = 0;
 
-    for (size_t i = 0; image->watch->n_pointers && i < table->n_objects && !error; i++) {
+    for (size_t i = 0; image->watch->pointers.n && i < table->n_objects && !error; i++) {
         const struct rimf_object *object = table->objects[i];
         const struct elf_view *view = &object->view;
 
@@ -268,22 +268,22 @@ static int fill_pointer(struct writer *w, uint32_t index, uintptr_t word)
 /* Its index, or the number of all. */
 static size_t number_of(const struct writer *w, uintptr_t word)
 {
-    const struct rimf_watch *watch = w->image->watch;
-    size_t first = rimf_words_first(watch->pointers, watch->n_pointers, word);
+    const struct rimf_word_list *pointers = &w->image->watch->pointers;
+    size_t first = rimf_words_first(pointers, word);
 
-    return first < watch->n_pointers && watch->pointers[first] == word ? first : watch->n_pointers;
+    return first < pointers->n && pointers->at[first] == word ? first : pointers->n;
 }
 
 int writer_is_led(const struct writer *w, uintptr_t word)
 {
-    return number_of(w, word) < w->image->watch->n_pointers;
+    return number_of(w, word) < w->image->watch->pointers.n;
 }
 
 void writer_set_way(struct writer *w, uintptr_t word, enum writer_way way)
 {
     size_t number = number_of(w, word);
 
-    if (number < w->image->watch->n_pointers)
+    if (number < w->image->watch->pointers.n)
         w->ways[number] = (uint8_t)way;
 }
 
@@ -296,16 +296,16 @@ static int note_addend(void *cookie, uintptr_t word)
 /* By object, like words (store/write_start.c). */
 static int fill_way(struct writer *w, enum writer_way way)
 {
-    const struct rimf_watch *watch = w->image->watch;
+    const struct rimf_word_list *pointers = &w->image->watch->pointers;
     int error = 0;
 
     for (uint32_t i = 0; i < w->table->n_objects; i++) {
         const struct mvld_object *object = &w->table->objects[i]->public;
-        size_t k = rimf_words_first(watch->pointers, watch->n_pointers, object->start);
+        size_t k = rimf_words_first(pointers, object->start);
 
-        for (; k < watch->n_pointers && watch->pointers[k] < object->end && !error; k++)
+        for (; k < pointers->n && pointers->at[k] < object->end && !error; k++)
             if (w->ways[k] == way)
-                error = fill_pointer(w, i, watch->pointers[k]);
+                error = fill_pointer(w, i, pointers->at[k]);
     }
     return error;
 }

@@ -100,7 +100,7 @@ static int replace(const struct writer *w, const struct rimf_object *object,
     }
     if (word % sizeof word)
         return 0;
-    resolver = w->image->watch->n_pointers ? resolver_of(w, object, entry) : 0;
+    resolver = w->image->watch->pointers.n ? resolver_of(w, object, entry) : 0;
     if (resolver) {
         to->r_info = ELF64_R_INFO(0, R_X86_64_IRELATIVE);
         to->r_addend = (int64_t)(rimf_canonical_address(w->image, resolver) - bias);

@@ -34,16 +34,16 @@ static int fill_object(struct writer *w, uint32_t i)
 /* By object, not by address: distances may be negative. */
 static int fill_words(struct writer *w)
 {
-    const struct rimf_watch *watch = w->image->watch;
+    const struct rimf_word_list *words = &w->image->watch->words;
 
     for (uint32_t i = 0; i < w->table->n_objects; i++) {
         const struct mvld_object *object = &w->table->objects[i]->public;
-        size_t k = rimf_words_first(watch->words, watch->n, object->start);
+        size_t k = rimf_words_first(words, object->start);
 
-        for (; k < watch->n && watch->words[k] < object->end; k++)
-            if (writer_word(w, watch->words[k], moved_word(w->image, watch->words[k])))
+        for (; k < words->n && words->at[k] < object->end; k++)
+            if (writer_word(w, words->at[k], moved_word(w->image, words->at[k])))
                 return rimf_fail(w->image, ENOTSUP, "%s: a pass relies on a word at %p that leads to no object "
-                                 "of a file", object->name, (void *)watch->words[k]);
+                                 "of a file", object->name, (void *)words->at[k]);
     }
     return 0;
 }
@@ -129,9 +129,9 @@ static int make_room(struct writer *w, const struct rimf_start *s)
     size_t n = w->table->n_objects, *room = w->room;
 
     room[MANIFEST_OBJECTS] = room[MANIFEST_RELOCATIONS] = n;
-    room[MANIFEST_WORDS] = watch->n;
+    room[MANIFEST_WORDS] = watch->words.n;
     room[MANIFEST_REGIONS] = 1;
-    room[MANIFEST_POINTERS] = watch->n_pointers;
+    room[MANIFEST_POINTERS] = watch->pointers.n;
     room[MANIFEST_KEPT] = MANIFEST_KEPT_MAX;
     room[MANIFEST_NAMES] = name_size(s->launch_key);
     for (size_t i = 0; i < s->n_makers; i++)
@@ -149,10 +149,10 @@ static int make_room(struct writer *w, const struct rimf_start *s)
         room[MANIFEST_SHIFTS] += object->view.n_relocations + object->view.n_plt_relocations;
         room[MANIFEST_NAMES] += name_size(object->public.name) + MANIFEST_NAME_MAX + 1;
     }
-    w->ways = rimf_heap_alloc(&image->heap, watch->n_pointers + 1);
+    w->ways = rimf_heap_alloc(&image->heap, watch->pointers.n + 1);
     if (!w->ways || writer_open(w))
         return rimf_fail(w->image, ENOMEM, "there is no memory for a manifest");
-    memset(w->ways, WRITER_WORD, watch->n_pointers);
+    memset(w->ways, WRITER_WORD, watch->pointers.n);
     fill_header(w, s);
     return 0;
 }
