@@ -141,7 +141,7 @@ static int is_hosts(const struct loader *l, const struct hook *hook)
 static int is_brought(const struct loader *l, const struct hooks *hooks)
 {
     for (size_t i = 0; i < hooks->n; i++)
-        if (!is_hosts(l, &hooks->at[i]) && !rimf_image_lays_over(l->image, hooks->at[i].at))
+        if (!is_hosts(l, &hooks->at[i]) && !rimf_image_maps_over(l->image, hooks->at[i].at))
             return 0;
     return 1;
 }

@@ -122,21 +122,21 @@ static int all_the_same(struct comparison *c)
 
 /* With a debugger, or if that is unknown, the snapshot will be refused, and passes will need the slots,
  * which the replaced tables do not have. */
-static int may_lay(const struct loader *l)
+static int may_map(const struct loader *l)
 {
     return l->hooked && l->filtered->untraced;
 }
 
 /* With moved code, hooked functions of the C library come first. */
-static void lay_texts(struct loader *l, struct manifest_file *file)
+static void map_texts(struct loader *l, struct manifest_file *file)
 {
     const struct manifest_header *h = file->view.header;
 
     if (file->view.region || !h->cpu || h->cpu != cpuid_identity(l))
         return;
-    manifest_lay_texts(file, l->sys);
+    manifest_map_texts_early(file, l->sys);
     rimf_log(&l->log, MVLD_LOG_FILES, "snapshot: the code of %u segments lies there before relocation",
-             file->laid.end_text - file->laid.first_text);
+             file->early.end_text - file->early.first_text);
 }
 
 /* The path of that library, as the host loader found it. */
@@ -152,8 +152,8 @@ int relocations_take_texts_back(struct loader *l)
     struct manifest_file *file = &l->snapshot->file;
     long error = 0;
 
-    while (file->laid.end_text > file->laid.first_text && !error) {
-        const char *path = path_of(l, file->view.texts[file->laid.end_text - 1].object);
+    while (file->early.end_text > file->early.first_text && !error) {
+        const char *path = path_of(l, file->view.texts[file->early.end_text - 1].object);
         long fd = path ? sys_openat(l->sys, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0)
                        : -ENOENT;
 
@@ -174,15 +174,15 @@ void relocations_replace(struct loader *l)
     l->snapshot->awaited = 0;
     l->snapshot->biases = c.biases =
         rimf_heap_alloc(&l->heap, file->view.header->n_objects * sizeof *c.biases);
-    if (!c.biases || !may_lay(l) || !all_the_same(&c))
+    if (!c.biases || !may_map(l) || !all_the_same(&c))
         return;
-    if (manifest_lay(file, l->sys, c.biases, &why))
+    if (manifest_map_early(file, l->sys, c.biases, &why))
         rimf_log(&l->log, MVLD_LOG_FILES, "snapshot: symbols are looked up: %s", why);
     else
-        lay_texts(l, file);
-    if (!file->laid.entries && !file->laid.led)
+        map_texts(l, file);
+    if (!file->early.entries && !file->early.moved)
         return;
     l->snapshot->state = FOUND_RELOCATED;
     rimf_log(&l->log, MVLD_LOG_FILES, "snapshot: %u symbols are not looked up",
-                 file->laid.entries);
+                 file->early.entries);
 }

@@ -106,9 +106,9 @@ void store_forget(struct loader *l)
         store_end(l, "mvld: ",
                    "code of a snapshot that is not used lies over that of a file, and cannot be taken away", 127);
     if (l->snapshot->state != FOUND_APPLIED)
-        l->snapshot->state = l->snapshot->file.laid.led ? FOUND_LEFT : FOUND_UNFIT;
+        l->snapshot->state = l->snapshot->file.early.moved ? FOUND_LEFT : FOUND_UNFIT;
     if (manifest_take_back(&l->snapshot->file, l->sys))
-        store_end(l, "mvld: ", "words lead to moved code that is not used, and cannot be led back",
+        store_end(l, "mvld: ", "words lead to moved code that is not used, and cannot get their originals back",
                    127);
     rimf_heap_release(&l->heap, l->snapshot->folder);
     l->snapshot->folder = NULL;
@@ -218,8 +218,8 @@ static void apply_found(struct loader *l, const struct store_plan *plan)
         say_not_applied(l, l->snapshot->folder, object ? object->name : NULL, why);
     } else {
         l->snapshot->state = FOUND_APPLIED;
-        file->laid.led = 0; /* they stay redirected */
-        file->laid.end_text = file->laid.first_text;
+        file->early.moved = 0; /* they stay redirected */
+        file->early.end_text = file->early.first_text;
         say_unplaced(l, &file->view);
         name_moved(l);
         rimf_log(&l->log, MVLD_LOG_FILES, "snapshot %s: applied, the code of %ld segments",

@@ -271,7 +271,7 @@ int moved_library(const struct mvld_image *, struct mvld_symbol *code, struct mv
 /* While caller_hooks() runs: returns 1 if the code at this address is about to be replaced by a snapshot's,
  * which contains the hooks of the process that made it.  If that is not possible after all, the snapshot is
  * not applied. */
-int rimf_image_lays_over(const struct mvld_image *, uintptr_t address);
+int rimf_image_maps_over(const struct mvld_image *, uintptr_t address);
 
 /* One of rimf_feeder's `kept`. */
 int rimf_is_kept_original(const struct mvld_image *, uintptr_t function);

@@ -24,7 +24,7 @@ struct applying {
     uintptr_t base; /* bias of the first placed object */
     int *files;     /* descriptors of overlays, by object; -1: none */
     uint32_t first_pointer;             /* those before have addresses of moved code */
-    const struct manifest_fragment *led_to; /* the target of the word compared last; NULL: none */
+    const struct manifest_fragment *target; /* the target of the word compared last; NULL: none */
 };
 
 /* ---- apply_start.c: an overlay -------------------------------------------------------- */

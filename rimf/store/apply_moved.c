@@ -175,7 +175,7 @@ static int remember(struct applying *a)
  * addresses. */
 static void take_away(struct applying *a)
 {
-    if (!a->file->laid.led)
+    if (!a->file->early.moved)
         manifest_region_unmap(a->file, a->image->sys, owner(a)->bias, MANIFEST_PIECES);
 }
 
@@ -183,7 +183,7 @@ static int map_file(struct applying *a)
 {
     const struct manifest_piece *code = &a->m->region->pieces[MANIFEST_CODE];
     uintptr_t start = owner(a)->bias + code->linked;
-    int error = a->file->laid.led
+    int error = a->file->early.moved
                     ? 0 : manifest_region_map(a->file, a->image->sys, owner(a)->bias, &a->why);
 
     if (!error)
@@ -254,14 +254,14 @@ static uintptr_t region_bias(const struct applying *a)
 /* Adjacent words mostly have the same target. */
 static const struct manifest_fragment *fragment_at(struct applying *a, uint64_t linked)
 {
-    if (!a->led_to || linked - a->led_to->at >= a->led_to->code)
-        a->led_to = manifest_fragment_at(a->m, linked);
-    return a->led_to;
+    if (!a->target || linked - a->target->at >= a->target->code)
+        a->target = manifest_fragment_at(a->m, linked);
+    return a->target;
 }
 
 uintptr_t apply_original(struct applying *a, uintptr_t word)
 {
-    const struct manifest_fragment *fragment = a->file->laid.led ? fragment_at(a, word - region_bias(a)) : NULL;
+    const struct manifest_fragment *fragment = a->file->early.moved ? fragment_at(a, word - region_bias(a)) : NULL;
 
     return fragment ? a->objects[fragment->object]->public.bias + fragment->original +
                       (word - region_bias(a) - fragment->at)
@@ -289,15 +289,15 @@ static int compare_first(struct applying *a, uint32_t first, uint32_t end)
 }
 
 /* Compares words that relocation wrote: if one of an object's words in a list is right, all are. */
-static int compare_led(struct applying *a)
+static int compare_early(struct applying *a)
 {
     const struct manifest_header *h = a->m->header;
-    uint32_t led = h->n_addends + h->n_tabled;
+    uint32_t relocated = h->n_addends + h->n_tabled;
     int error = compare_first(a, 0, h->n_addends);
 
     if (!error)
-        error = compare_first(a, h->n_addends, led);
-    a->first_pointer = error ? a->first_pointer : led;
+        error = compare_first(a, h->n_addends, relocated);
+    a->first_pointer = error ? a->first_pointer : relocated;
     return error;
 }
 
@@ -305,7 +305,7 @@ int apply_compare_pointers(struct applying *a)
 {
     struct writable w = {.object = NULL};
 
-    if (a->file->laid.led && a->file->laid.whole && compare_led(a))
+    if (a->file->early.moved && a->file->early.whole && compare_early(a))
         return -ESTALE;
     for (uint32_t i = a->first_pointer; i < a->m->header->n_pointers; i++) {
         const struct manifest_pointer *p = &a->m->pointers[i];

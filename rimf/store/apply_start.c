@@ -30,7 +30,7 @@ static int is_in_place(struct applying *a, uint32_t i)
 static int compare_object(struct applying *a, uint32_t i)
 {
     const struct rimf_object *object = a->objects[i];
-    const uintptr_t *biases = a->file->laid.biases;
+    const uintptr_t *biases = a->file->early.biases;
 
     if (object->public.flags & MVLD_OBJECT_VDSO)
         return a->m->objects[i].file.inode ? apply_refuse(a, object, "another object stood here") : 0;
@@ -74,9 +74,9 @@ static int compare_start(struct applying *a, uint32_t n_objects, uint64_t made_b
 /* ---- mapping ------------------------------------------------------------------ */
 
 /* Returns 1 if all texts of that object are mapped. */
-static int is_laid(const struct applying *a, uint32_t object)
+static int is_mapped(const struct applying *a, uint32_t object)
 {
-    uint32_t next = a->file->laid.end_text;
+    uint32_t next = a->file->early.end_text;
 
     return object && (next == a->m->header->n_texts || a->m->texts[next].object > object);
 }
@@ -92,7 +92,7 @@ static int open_files(struct applying *a)
     }
     memset(a->files, 0xff, n * sizeof *a->files);
     for (uint32_t i = 0; i < n; i++) {
-        int wanted = !file_id_is_none(&a->m->objects[i].overlay) && !is_laid(a, i);
+        int wanted = !file_id_is_none(&a->m->objects[i].overlay) && !is_mapped(a, i);
         long fd = wanted ? apply_open(a, i) : -1;
 
         if (wanted && sys_failed(fd))
@@ -148,7 +148,7 @@ static long map_all(struct applying *a)
     return a->mapped;
 }
 
-int rimf_image_lays_over(const struct mvld_image *image, uintptr_t address)
+int rimf_image_maps_over(const struct mvld_image *image, uintptr_t address)
 {
     const struct applying *a = image->applying;
 
@@ -170,18 +170,18 @@ static void note_code(const struct applying *a, uint32_t number)
     object->code.analysis = a->m->objects[number].analysis;
 }
 
-static void note_laid(struct applying *a)
+static void note_early(struct applying *a)
 {
-    for (uint32_t i = a->file->laid.first_text; i < a->file->laid.end_text; i++)
+    for (uint32_t i = a->file->early.first_text; i < a->file->early.end_text; i++)
         note_code(a, a->m->texts[i].object);
-    a->mapped = a->file->laid.end_text - a->file->laid.first_text;
+    a->mapped = a->file->early.end_text - a->file->early.first_text;
 }
 
-static long lay_over(struct applying *a)
+static long map_snapshot(struct applying *a)
 {
     long result = open_files(a);
 
-    note_laid(a);
+    note_early(a);
     if (!result)
         result = apply_open_pointers(a);
     if (!result)
@@ -206,7 +206,7 @@ long rimf_manifest_apply(struct mvld_image *image, const struct manifest_file *f
     long result = compare_start(&a, (uint32_t)table->n_objects, made_by);
 
     if (!result)
-        result = lay_over(&a);
+        result = map_snapshot(&a);
     if (result >= 0)
         rimf_later_start(image, table, a.m->objects, a.base, a.m->header->checksum);
     rimf_table_leave(image);
@@ -303,14 +303,14 @@ long apply_open(struct applying *a, uint32_t number)
 int apply_texts(struct applying *a, uint32_t number, int fd)
 {
     struct rimf_object *object = a->objects[number];
-    uint32_t n, laid = 0;
+    uint32_t n, mapped = 0;
     const struct manifest_text *text = manifest_texts_of(a->m, number, &n);
-    int error = manifest_lay_over(a->file, a->image->sys, object->public.bias, text, n, fd, &laid);
+    int error = manifest_map_texts(a->file, a->image->sys, object->public.bias, text, n, fd, &mapped);
 
     if (error)
         apply_refuse(a, object, "its overlay cannot be mapped");
-    if (laid)
+    if (mapped)
         note_code(a, number);
-    a->mapped += laid;
+    a->mapped += mapped;
     return error;
 }

@@ -71,7 +71,7 @@
  * write these words:
  *
  *     relocation itself  by a table that holds the moved code's address, or in DT_RELR's way, by an addend that
- *                        is changed just before (lay.c)
+ *                        is changed just before (early.c)
  *     a resolver         of an IFUNC; a table has its moved code called, which returns such addresses
  *     apply_moved.c      what is left, and all of them where tables are the files'
  *
@@ -311,10 +311,10 @@ static inline const struct manifest_object *manifest_object(const struct manifes
 /* ---- files (manifest_file.c) --------------------------------------------------- */
 
 /* What is mapped in the process before the manifest is applied. */
-struct manifest_laid {
+struct manifest_early {
     const uintptr_t *biases; /* of each object; NULL: nothing is mapped */
     uint32_t entries; /* number of table entries without a symbol */
-    int led;          /* moved code is mapped, and relocated words point to it */
+    int moved;        /* moved code is mapped, and relocated words point to it */
     int whole;        /* all tables are ours, so all words that a table writes do */
     uintptr_t tables; /* address of the first; 0: none is mapped */
     uint32_t first_text, end_text; /* these are mapped over those of the files */
@@ -322,7 +322,7 @@ struct manifest_laid {
 
 struct manifest_file {
     struct manifest view;
-    struct manifest_laid laid;
+    struct manifest_early early;
     int folder;    /* descriptor, for the overlays; -1: none */
     uint32_t user; /* files of this user, besides root's */
     int filtered;  /* only the host loader's calls may be made */
@@ -356,12 +356,12 @@ int manifest_read_of(const struct rimf_sys *, const char *path, struct file_id *
 /* The path of a file of `reads` that has changed, or NULL. */
 const char *manifest_other_read(const struct manifest *, const struct rimf_sys *);
 
-/* ---- before the host loader relocates (lay.c) ------------------------------------ */
+/* ---- before the host loader relocates (early.c) ------------------------------------ */
 
 /* Called when all of the manifest's objects are mapped as recorded, and none is relocated; `biases` has what is added
  * to linked addresses of each (0 for the vDSO), and remains valid.  Maps the tables.  0, or negative errno with a
  * static sentence and nothing is changed. */
-int manifest_lay(struct manifest_file *, const struct rimf_sys *, const uintptr_t *biases, const char **why);
+int manifest_map_early(struct manifest_file *, const struct rimf_sys *, const uintptr_t *biases, const char **why);
 /* The address of these pages of a mapped file.  The next: of those of the object with that bias, or NULL. */
 uintptr_t manifest_tables_at(const struct manifest_file *, const struct manifest_relocations *);
 const struct manifest_relocations *manifest_tables_of(const struct manifest_file *, uintptr_t bias);
@@ -371,12 +371,12 @@ const struct manifest_relocations *manifest_tables_of(const struct manifest_file
 int manifest_take_back(struct manifest_file *, const struct rimf_sys *);
 /* manifest_file.c.  Maps these texts of one object, except those that are mapped, over those of the file, for an object
  * with this bias; `fd` is their overlay.  0, or negative errno of the first that cannot be mapped; adds the number of
- * mapped ones to *laid. */
-int manifest_lay_over(const struct manifest_file *, const struct rimf_sys *, uintptr_t bias,
-                      const struct manifest_text *, uint32_t n, int fd, uint32_t *laid);
-/* As in manifest_lay, and the CPU is that of the manifest: texts of libraries are laid over those of
+ * mapped ones to *mapped. */
+int manifest_map_texts(const struct manifest_file *, const struct rimf_sys *, uintptr_t bias,
+                      const struct manifest_text *, uint32_t n, int fd, uint32_t *mapped);
+/* As in manifest_map_early, and the CPU is that of the manifest: texts of libraries are mapped over those of
  * the files, as many as can be. */
-void manifest_lay_texts(struct manifest_file *, const struct rimf_sys *);
+void manifest_map_texts_early(struct manifest_file *, const struct rimf_sys *);
 /* Maps the file's text again, from `fd`, over the last of these; 0, or negative errno. */
 int manifest_take_text_back(struct manifest_file *, const struct rimf_sys *, int fd);
 /* Returns 1 if `text` is the pages of an executable, unwritable segment. */

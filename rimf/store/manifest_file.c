@@ -215,37 +215,37 @@ int overlay_is_text(const Elf64_Phdr *ph, size_t n, const struct manifest_text *
 static int fits(const struct manifest_file *file, const struct manifest_text *text)
 {
     size_t n;
-    uintptr_t start = file->laid.biases[text->object] + file->view.objects[text->object].first;
+    uintptr_t start = file->early.biases[text->object] + file->view.objects[text->object].first;
     const Elf64_Phdr *ph = elf_headers((const void *)start, RIMF_PAGE, &n);
 
     return overlay_is_text(ph, n, text);
 }
 
-int manifest_lay_over(const struct manifest_file *file, const struct rimf_sys *sys, uintptr_t bias,
-                      const struct manifest_text *text, uint32_t n, int fd, uint32_t *laid)
+int manifest_map_texts(const struct manifest_file *file, const struct rimf_sys *sys, uintptr_t bias,
+                      const struct manifest_text *text, uint32_t n, int fd, uint32_t *mapped)
 {
     for (; n--; text++) {
         uint32_t index = (uint32_t)(text - file->view.texts);
         long at;
 
-        if (index >= file->laid.first_text && index < file->laid.end_text)
+        if (index >= file->early.first_text && index < file->early.end_text)
             continue;
         at = overlay_map_text(sys, bias, text, fd);
         if (sys_failed(at))
             return (int)at;
         overlay_want_large(sys, file->filtered, (uintptr_t)at, text->size);
-        ++*laid;
+        ++*mapped;
     }
     return 0;
 }
 
 /* The next, and all of the same object behind it. */
-static void lay_object(struct manifest_file *file, const struct rimf_sys *sys)
+static void map_object(struct manifest_file *file, const struct rimf_sys *sys)
 {
     const struct manifest *f = &file->view;
-    const struct manifest_text *text = &f->texts[file->laid.end_text];
+    const struct manifest_text *text = &f->texts[file->early.end_text];
     const struct manifest_object *object = &f->objects[text->object];
-    uint32_t n = 0, left = f->header->n_texts - file->laid.end_text, laid = 0;
+    uint32_t n = 0, left = f->header->n_texts - file->early.end_text, mapped = 0;
     const char *why;
     long fd = manifest_open_part(file, sys, f->names + object->overlay_name, &object->overlay, &why);
 
@@ -253,29 +253,29 @@ static void lay_object(struct manifest_file *file, const struct rimf_sys *sys)
         return;
     while (n < left && text[n].object == text->object && fits(file, &text[n]))
         n++;
-    manifest_lay_over(file, sys, file->laid.biases[text->object], text, n, (int)fd, &laid);
-    file->laid.end_text += laid;
+    manifest_map_texts(file, sys, file->early.biases[text->object], text, n, (int)fd, &mapped);
+    file->early.end_text += mapped;
     sys_close(sys, (int)fd);
 }
 
 /* The first failing one is tried again at the hook, which reports the reason. */
-void manifest_lay_texts(struct manifest_file *file, const struct rimf_sys *sys)
+void manifest_map_texts_early(struct manifest_file *file, const struct rimf_sys *sys)
 {
     uint32_t before = 0;
 
     while (before < file->view.header->n_texts && file->view.texts[before].object == 0)
         before++;
-    file->laid.first_text = file->laid.end_text = before;
+    file->early.first_text = file->early.end_text = before;
     do {
-        before = file->laid.end_text;
+        before = file->early.end_text;
         if (before < file->view.header->n_texts)
-            lay_object(file, sys);
-    } while (file->laid.end_text > before);
+            map_object(file, sys);
+    } while (file->early.end_text > before);
 }
 
 int manifest_take_text_back(struct manifest_file *file, const struct rimf_sys *sys, int fd)
 {
-    const struct manifest_text *text = &file->view.texts[file->laid.end_text - 1];
+    const struct manifest_text *text = &file->view.texts[file->early.end_text - 1];
     struct stat st;
     long error = SYS3(sys, SYS_fstat, fd, &st, 0);
 
@@ -283,9 +283,9 @@ int manifest_take_text_back(struct manifest_file *file, const struct rimf_sys *s
         return (int)error;
     if (!file_id_is(&file->view.objects[text->object].file, &st))
         return -ESTALE;
-    error = overlay_map_text(sys, file->laid.biases[text->object], text, fd);
+    error = overlay_map_text(sys, file->early.biases[text->object], text, fd);
     if (sys_failed(error))
         return (int)error;
-    file->laid.end_text--;
+    file->early.end_text--;
     return 0;
 }

@@ -274,7 +274,7 @@ static size_t number_of(const struct writer *w, uintptr_t word)
     return first < pointers->n && pointers->at[first] == word ? first : pointers->n;
 }
 
-int writer_is_led(const struct writer *w, uintptr_t word)
+int writer_is_moved(const struct writer *w, uintptr_t word)
 {
     return number_of(w, word) < w->image->watch->pointers.n;
 }

@@ -89,12 +89,12 @@ static int replace(const struct writer *w, const struct rimf_object *object,
 
     *replacement = (struct replacement){.entry = *entry};
     if (!elf_holds(&object->view, word, sizeof word, PROT_READ) ||
-        (object->public.flags & MVLD_OBJECT_UNPLACED && writer_is_led(w, word)))
+        (object->public.flags & MVLD_OBJECT_UNPLACED && writer_is_moved(w, word)))
         return 0;
     memcpy(&holds, (const void *)word, sizeof holds);
     if (ELF64_R_TYPE(entry->r_info) == R_X86_64_RELATIVE) {
         to->r_addend = (int64_t)(holds - bias);
-        return writer_is_led(w, word) &&
+        return writer_is_moved(w, word) &&
                        moved_word(w->image, word) == bias + (uintptr_t)entry->r_addend
                    ? 2 : 0;
     }
@@ -113,7 +113,7 @@ static int replace(const struct writer *w, const struct rimf_object *object,
     value = definition.address +
             (ELF64_R_TYPE(entry->r_info) == R_X86_64_64 ? (uintptr_t)entry->r_addend : 0);
     to->r_info = ELF64_R_INFO(0, R_X86_64_RELATIVE);
-    to->r_addend = (int64_t)((writer_is_led(w, word) ? holds : value) -
+    to->r_addend = (int64_t)((writer_is_moved(w, word) ? holds : value) -
                              (replacement->from ? replacement->from->bias : bias));
     return moved_word(w->image, word) == value;
 }
@@ -154,7 +154,7 @@ static size_t rewrite(struct writer *w, const struct rimf_object *object, const 
         if (!how || (replacement.from && !add_shift(w, out->offset + at, replacement.from)))
             continue;
         out->n += how == 1;
-        changed += how == 1 || writer_is_led(w, word);
+        changed += how == 1 || writer_is_moved(w, word);
         memcpy(pages + at, &replacement.entry, sizeof replacement.entry);
         if (ELF64_R_TYPE(replacement.entry.r_info) == R_X86_64_RELATIVE)
             writer_set_way(w, word, WRITER_TABLE);

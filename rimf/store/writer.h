@@ -79,7 +79,7 @@ int write_overlay(struct writer *, const struct rimf_object *, struct manifest_o
  * code.  0, or negative errno with a sentence (last_error). */
 int write_choices(struct mvld_image *, const struct rimf_table *);
 /* Returns 1 if the word points to moved code. */
-int writer_is_led(const struct writer *, uintptr_t word);
+int writer_is_moved(const struct writer *, uintptr_t word);
 void writer_set_way(struct writer *, uintptr_t word, enum writer_way);
 /* Writes these words. */
 int write_pointers(struct writer *);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * rimf/store/lay.c: maps parts of a manifest before anything is relocated (store/manifest.h, RELOCATIONS), and
+ * rimf/store/early.c: maps parts of a manifest before anything is relocated (store/manifest.h, RELOCATIONS), and
  * restores original addresses in words.
  *
  * Everything that can fail comes first: the files are opened and moved code mapped before any table.  A later
@@ -21,7 +21,7 @@
 
 static const Elf64_Phdr *headers_of(const struct manifest_file *file, uint32_t object, size_t *n)
 {
-    return elf_headers((const void *)(file->laid.biases[object] + file->view.objects[object].first), RIMF_PAGE, n);
+    return elf_headers((const void *)(file->early.biases[object] + file->view.objects[object].first), RIMF_PAGE, n);
 }
 
 /* The segment that contains [linked, linked + size), or NULL. */
@@ -113,12 +113,12 @@ static uintptr_t original_of(const struct manifest_file *file, const struct mani
 {
     const struct manifest_fragment *fragment = &file->view.fragments[pointer->fragment];
 
-    return file->laid.biases[fragment->object] + fragment->original + pointer->offset;
+    return file->early.biases[fragment->object] + fragment->original + pointer->offset;
 }
 
 static uintptr_t moved_of(const struct manifest_file *file, const struct manifest_pointer *pointer)
 {
-    return file->laid.biases[file->view.region->object] + file->view.fragments[pointer->fragment].at +
+    return file->early.biases[file->view.region->object] + file->view.fragments[pointer->fragment].at +
            pointer->offset;
 }
 
@@ -149,7 +149,7 @@ static int addends_fit(const struct manifest_file *file)
 
     for (uint32_t i = 0; i < file->view.header->n_addends; i++) {
         const struct manifest_pointer *p = &file->view.pointers[i];
-        uintptr_t bias = file->laid.biases[p->object], addend;
+        uintptr_t bias = file->early.biases[p->object], addend;
 
         if (!may_write(file, p->object, p->linked, &in))
             return 0;
@@ -173,7 +173,7 @@ static int is_relocated(const struct manifest_file *file)
 
         if (!may_write(file, p->object, p->linked, &in))
             return 1;
-        memcpy(&word, (const void *)(file->laid.biases[p->object] + p->linked), sizeof word);
+        memcpy(&word, (const void *)(file->early.biases[p->object] + p->linked), sizeof word);
         if (word == original_of(file, p))
             return 1;
     }
@@ -184,7 +184,7 @@ static void write_addends(const struct manifest_file *file)
 {
     for (uint32_t i = 0; i < file->view.header->n_addends; i++) {
         const struct manifest_pointer *p = &file->view.pointers[i];
-        uintptr_t bias = file->laid.biases[p->object], addend = moved_of(file, p) - bias;
+        uintptr_t bias = file->early.biases[p->object], addend = moved_of(file, p) - bias;
 
         memcpy((void *)(bias + p->linked), &addend, sizeof addend);
     }
@@ -196,7 +196,7 @@ static void write_addends(const struct manifest_file *file)
 static int protect(const struct manifest_file *file, const struct rimf_sys *sys, uint32_t object,
                    int rights)
 {
-    uintptr_t bias = file->laid.biases[object], start, end;
+    uintptr_t bias = file->early.biases[object], start, end;
     size_t n;
     const Elf64_Phdr *ph = headers_of(file, object, &n);
 
@@ -206,34 +206,34 @@ static int protect(const struct manifest_file *file, const struct rimf_sys *sys,
     return end > start && sys_failed(sys_mprotect(sys, start, end - start, rights)) ? -EPERM : 0;
 }
 
-static void lead_back(const struct manifest_file *file, uint32_t object, uint32_t linked, struct writable *in)
+static void restore_word(const struct manifest_file *file, uint32_t object, uint32_t linked, struct writable *in)
 {
-    uintptr_t word = file->laid.biases[object] + linked, value;
+    uintptr_t word = file->early.biases[object] + linked, value;
     const struct manifest_fragment *fragment;
 
     if (!may_write(file, object, linked, in))
         return;
     memcpy(&value, (const void *)word, sizeof value);
-    value -= file->laid.biases[file->view.region->object];
+    value -= file->early.biases[file->view.region->object];
     fragment = manifest_fragment_at(&file->view, value);
     if (!fragment)
         return;
-    value += file->laid.biases[fragment->object] + fragment->original - fragment->at;
+    value += file->early.biases[fragment->object] + fragment->original - fragment->at;
     memcpy((void *)word, &value, sizeof value);
 }
 
 /* Restores all words of one object: those in the list, and those that a resolver may have chosen. */
-static void lead_all_back(const struct manifest_file *file, uint32_t object)
+static void restore_words(const struct manifest_file *file, uint32_t object)
 {
     const struct manifest *f = &file->view;
     struct writable in = {.end = 0};
 
     for (uint32_t i = 0; i < f->header->n_pointers; i++)
         if (f->pointers[i].object == object)
-            lead_back(file, object, f->pointers[i].linked, &in);
+            restore_word(file, object, f->pointers[i].linked, &in);
     for (uint32_t i = 0; i < f->header->n_words; i++)
         if (f->words[i].object == object)
-            lead_back(file, object, f->words[i].linked, &in);
+            restore_word(file, object, f->words[i].linked, &in);
 }
 
 /* Also in unplaced objects: R_X86_64_COPY has copied such words. */
@@ -242,16 +242,16 @@ int manifest_take_back(struct manifest_file *file, const struct rimf_sys *sys)
     const struct manifest *f = &file->view;
     int error = 0;
 
-    for (uint32_t i = 0; file->laid.led && i < f->header->n_objects && !error; i++) {
+    for (uint32_t i = 0; file->early.moved && i < f->header->n_objects && !error; i++) {
         if (!f->objects[i].file.inode || i == f->region->object)
             continue;
         error = protect(file, sys, i, PROT_READ | PROT_WRITE);
         if (error)
             break;
-        lead_all_back(file, i);
+        restore_words(file, i);
         error = protect(file, sys, i, PROT_READ);
     }
-    file->laid.led = error ? file->laid.led : 0;
+    file->early.moved = error ? file->early.moved : 0;
     return error;
 }
 
@@ -267,7 +267,7 @@ static Elf64_Dyn *dynamic_of(const struct manifest_file *file, uint32_t object, 
     if (!in || elf_prot(in) != (PROT_READ | PROT_WRITE))
         return NULL;
     *n = ph->p_memsz / sizeof(Elf64_Dyn);
-    return (Elf64_Dyn *)(file->laid.biases[object] + ph->p_vaddr);
+    return (Elf64_Dyn *)(file->early.biases[object] + ph->p_vaddr);
 }
 
 static int is_table(const Elf64_Dyn *d)
@@ -279,7 +279,7 @@ static int is_table(const Elf64_Dyn *d)
  * in our pages; 0: unchanged. */
 static int move_tables(const struct manifest_file *file, const struct manifest_relocations *r)
 {
-    uintptr_t original = file->laid.biases[r->object] + r->linked;
+    uintptr_t original = file->early.biases[r->object] + r->linked;
     size_t n;
     Elf64_Dyn *dynamic = dynamic_of(file, r->object, &n);
 
@@ -302,12 +302,12 @@ static void shift(const struct manifest_file *file)
 
     for (uint32_t i = 0; i < f->header->n_shifts; i++) {
         const struct manifest_shift *s = &f->shifts[i];
-        uintptr_t at = file->laid.tables + s->at, addend;
+        uintptr_t at = file->early.tables + s->at, addend;
 
         while (at - manifest_tables_at(file, r) >= r->size)
             r++;
         memcpy(&addend, (const void *)at, sizeof addend);
-        addend += file->laid.biases[s->to_object] - file->laid.biases[r->object];
+        addend += file->early.biases[s->to_object] - file->early.biases[r->object];
         memcpy((void *)at, &addend, sizeof addend);
     }
 }
@@ -325,11 +325,11 @@ static int map_pages(struct manifest_file *file, const struct rimf_sys *sys, int
         return 0;
     if (f->region) /* the file of moved code, whose bytes are read first */
         overlay_want_large(sys, file->filtered, (uintptr_t)at, size);
-    file->laid.tables = (uintptr_t)at;
+    file->early.tables = (uintptr_t)at;
     shift(file);
     if (!shifts || !sys_failed(sys_mprotect(sys, (uintptr_t)at, size, PROT_READ)))
         return 1;
-    file->laid.tables = 0;
+    file->early.tables = 0;
     sys_munmap(sys, (uintptr_t)at, size);
     return 0;
 }
@@ -342,31 +342,31 @@ static void map_tables(struct manifest_file *file, const struct rimf_sys *sys, i
 
     if (!n || !map_pages(file, sys, fd))
         return;
-    file->laid.whole = 1;
+    file->early.whole = 1;
     for (uint32_t i = 0; i < n; i++) {
         int moved = move_tables(file, &f->relocations[i]);
 
-        file->laid.entries += moved ? f->relocations[i].n : 0;
-        file->laid.whole &= moved;
+        file->early.entries += moved ? f->relocations[i].n : 0;
+        file->early.whole &= moved;
     }
 }
 
 uintptr_t manifest_tables_at(const struct manifest_file *file, const struct manifest_relocations *r)
 {
-    return file->laid.tables + (r->offset - file->view.relocations->offset);
+    return file->early.tables + (r->offset - file->view.relocations->offset);
 }
 
 const struct manifest_relocations *manifest_tables_of(const struct manifest_file *file, uintptr_t bias)
 {
     const struct manifest *f = &file->view;
 
-    for (uint32_t i = 0; file->laid.tables && i < f->header->n_relocations; i++)
-        if (file->laid.biases[f->relocations[i].object] == bias)
+    for (uint32_t i = 0; file->early.tables && i < f->header->n_relocations; i++)
+        if (file->early.biases[f->relocations[i].object] == bias)
             return &f->relocations[i];
     return NULL;
 }
 
-int manifest_lay(struct manifest_file *file, const struct rimf_sys *sys, const uintptr_t *biases,
+int manifest_map_early(struct manifest_file *file, const struct rimf_sys *sys, const uintptr_t *biases,
                const char **why)
 {
     const struct manifest *f = &file->view;
@@ -374,18 +374,18 @@ int manifest_lay(struct manifest_file *file, const struct rimf_sys *sys, const u
     long fd;
 
     *why = "words do not hold what they should, or there is no room for moved code";
-    file->laid = (struct manifest_laid){.biases = biases};
+    file->early = (struct manifest_early){.biases = biases};
     if (f->region && (!region_fits(file) || is_relocated(file) || !addends_fit(file)))
         return -ESTALE;
     fd = open_tables(file, sys, why);
     if (sys_failed(fd))
         return (int)fd;
     if (f->region)
-        error = map_pieces(file, sys, file->laid.biases[f->region->object], (int)fd, why);
+        error = map_pieces(file, sys, file->early.biases[f->region->object], (int)fd, why);
     if (!error) {
         map_tables(file, sys, (int)fd); /* if it fails, symbols are looked up */
         write_addends(file);
-        file->laid.led = f->region != NULL;
+        file->early.moved = f->region != NULL;
     }
     sys_close(sys, (int)fd);
     return error;
