@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * loader/store/make.c: writes a manifest for later starts.
+ * loader/store/make.c: writes a manifest for later starts: whether now, by which process, and where.
  *
  * A new snapshot is written to a folder of its own and renamed into place whole.
  */
@@ -31,6 +31,92 @@ void store_end(struct loader *l, const char *before, const char *text, int statu
         sys_write(l->sys, status ? 2 : 1, line, rimf_format(line, size, "%s%s\n", before, text));
     sys_exit(l->sys, status);
 }
+
+/* ---- before the passes run ------------------------------------------------------------- */
+
+/* Whether the existing one was written less than a minute ago. */
+static int is_young(const struct loader *l, struct store_place *place)
+{
+    size_t n = rimf_strlen(place->folder);
+    int young = n && rimf_format(place->folder + n, STORE_PLACE_MAX - n, "/" MANIFEST_FILE) < STORE_PLACE_MAX - n &&
+                caches_young(l, place->folder);
+
+    place->folder[n] = '\0';
+    return young;
+}
+
+/* Why no snapshot is written without an explicit request, or NULL.  A program may be started in turn in
+ * several ways that no one snapshot fits (with LD_LIBRARY_PATH, and without): then it does not write one
+ * each time.  Under a filter all writing calls are refused: not even the time is queried. */
+static const char *why_not_now(struct loader *l, struct store_plan *plan)
+{
+    if (l->filtered->on)
+        return "a filter of system calls is in force";
+    if (l->snapshot->state == FOUND_UNASKED)
+        return "the first one with what is preloaded is made by `mvld build'";
+    store_new_place(l, &plan->place, plan->pipeline);
+    return is_young(l, &plan->place) ? "the one that is there is of this minute" : NULL;
+}
+
+void store_lock(struct loader *l, struct store_plan *plan)
+{
+    const struct store_place *place = &plan->place;
+    const char *why = NULL;
+
+    if (l->knobs->snapshot)
+        store_new_place(l, &plan->place, plan->pipeline);
+    else
+        why = why_not_now(l, plan);
+    if (!why && place->folder[0])
+        plan->lock = (int)caches_lock(l, place->folder, place->user, l->knobs->snapshot != 0, &why);
+    if (!why || !sys_failed(plan->lock))
+        return;
+    if (l->knobs->snapshot) {
+        size_t n = caches_beside(place->folder, CACHE_LOCK, l->refusal, sizeof l->refusal);
+        rimf_format(l->refusal + n, sizeof l->refusal - n, "%s%s (error %d)", n ? ": " : "", why, -plan->lock);
+        store_end(l, STORE_REFUSAL, l->refusal, 1);
+    }
+    rimf_log(&l->log, MVLD_LOG_FILES, "snapshot: none is written: %s", why);
+    plan->build = plan->outdated = 0;
+}
+
+static void unlock(struct loader *l, const struct store_plan *plan)
+{
+    if (!sys_failed(plan->lock))
+        sys_close(l->sys, plan->lock);
+}
+
+void store_remove_old(struct loader *l, const struct store_plan *plan)
+{
+    const struct store_place *place = &plan->place;
+    const char *why;
+
+    if (place->folder[0] && manifest_remove(l->sys, AT_FDCWD, place->folder, place->user, &why))
+        rimf_log(&l->log, MVLD_LOG_FILES, "snapshot: the one that does not fit stays: %s", why);
+    unlock(l, plan);
+}
+
+size_t store_record(struct loader *l, const struct store_plan *plan, size_t n)
+{
+    struct store_plan *kept = n ? rimf_heap_alloc(&l->heap, sizeof *kept + sizeof *kept->made) : NULL;
+
+    if (n && !kept && l->knobs->snapshot)
+        store_end(l, STORE_REFUSAL, "out of memory", 1);
+    if (!kept) {
+        unlock(l, plan);
+        return 0;
+    }
+    *kept = *plan;
+    kept->made = (struct rimf_start *)(kept + 1);
+    l->snapshot->plan = kept;
+    rimf_image_watch(l->image);
+    rimf_image_will_write(l->image);
+    place_set_unplaced(l);
+    pipeline_makers(l->pipeline, n, kept->made);
+    return n;
+}
+
+/* ---- when they have run ----------------------------------------------------------------- */
 
 static long rename_to(struct loader *l, const char *new, const char *folder, unsigned flags)
 {
@@ -143,7 +229,8 @@ static int write_snapshot(struct loader *l, struct store_plan *plan, char *said,
     return error;
 }
 
-void store_write(struct loader *l, struct store_plan *plan)
+/* If nothing else was requested, ends the process. */
+static void write_and_say(struct loader *l, struct store_plan *plan)
 {
     char *room = rimf_heap_alloc(&l->heap, 2 * STORE_PLACE_MAX); /* too large for a small stack */
     const char *said = room ? room : "out of memory";
@@ -155,4 +242,18 @@ void store_write(struct loader *l, struct store_plan *plan)
     if (l->knobs->snapshot && (l->knobs->snapshot != SNAPSHOT_RUN || error))
         store_end(l, error ? STORE_REFUSAL : "", said, error ? 1 : 0);
     rimf_heap_release(&l->heap, room);
+}
+
+void store_keep(struct loader *l, int failed)
+{
+    struct store_plan *plan = l->snapshot->plan;
+
+    if (failed)
+        rimf_format(l->refusal, sizeof l->refusal, "a pass failed: %s", rimf_api()->last_error(l->image));
+    else
+        write_and_say(l, plan);
+    rimf_image_watch_end(l->image);
+    unlock(l, plan);
+    rimf_heap_release(&l->heap, plan);
+    l->snapshot->plan = NULL;
 }

@@ -47,8 +47,13 @@ struct store_plan {
     struct rimf_start *made;  /* the new one's facts about this start */
 };
 
-/* Writes the work of these passes; if nothing else was requested, ends the process. */
-void store_write(struct loader *, struct store_plan *);
+/* Takes the cache's lock for a plan that builds, or frees space.  One process writes to a cache at a time.  An explicit
+ * request waits; others leave it to the next start: then the plan does neither. */
+void store_lock(struct loader *, struct store_plan *);
+/* Removes a snapshot that does not fit, so that the next start builds; and releases the lock. */
+void store_remove_old(struct loader *, const struct store_plan *);
+/* What the first n passes do from here on will be written.  Returns n; or 0: it will not, for lack of memory. */
+size_t store_record(struct loader *, const struct store_plan *, size_t n);
 
 /* Ends the process with a line, on standard error for an error. */
 __attribute__((noreturn)) void store_end(struct loader *, const char *before, const char *text,

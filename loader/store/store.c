@@ -23,7 +23,6 @@
 #include "loader/place/place.h"
 #include "loader/process/process.h"
 #include "loader/store/store.h"
-#include "rimf/base/cache.h"
 #include "rimf/moved/moved.h"
 #include "rimf/store/manifest.h"
 #include "rimf/image/image.h"
@@ -31,7 +30,6 @@
 #include "loader/manager/pipeline.h"
 
 #include <errno.h> /* numbers only */
-#include <fcntl.h> /* numbers only */
 #include <link.h>
 
 /* ---- applying ----------------------------------------------------------------------- */
@@ -271,89 +269,6 @@ static struct store_plan plan_images(struct loader *l, const char *miss)
     };
 }
 
-/* Whether the existing one was written less than a minute ago. */
-static int is_young(const struct loader *l, struct store_place *place)
-{
-    size_t n = rimf_strlen(place->folder);
-    int young = n && rimf_format(place->folder + n, STORE_PLACE_MAX - n, "/" MANIFEST_FILE) < STORE_PLACE_MAX - n &&
-                caches_young(l, place->folder);
-
-    place->folder[n] = '\0';
-    return young;
-}
-
-/* Why no snapshot is written without an explicit request, or NULL.  A program may be started in turn in
- * several ways that no one snapshot fits (with LD_LIBRARY_PATH, and without): then it does not write one
- * each time.  Under a filter all writing calls are refused: not even the time is queried. */
-static const char *why_not_now(struct loader *l, struct store_plan *plan)
-{
-    if (l->filtered->on)
-        return "a filter of system calls is in force";
-    if (l->snapshot->state == FOUND_UNASKED)
-        return "the first one with what is preloaded is made by `mvld build'";
-    store_new_place(l, &plan->place, plan->pipeline);
-    return is_young(l, &plan->place) ? "the one that is there is of this minute" : NULL;
-}
-
-/* One process writes to a cache at a time.  An explicit request waits; others leave it to the next start. */
-static void lock_with(struct loader *l, struct store_plan *plan)
-{
-    const struct store_place *place = &plan->place;
-    const char *why = NULL;
-
-    if (l->knobs->snapshot)
-        store_new_place(l, &plan->place, plan->pipeline);
-    else
-        why = why_not_now(l, plan);
-    if (!why && place->folder[0])
-        plan->lock = (int)caches_lock(l, place->folder, place->user, l->knobs->snapshot != 0, &why);
-    if (!why || !sys_failed(plan->lock))
-        return;
-    if (l->knobs->snapshot) {
-        size_t n = caches_beside(place->folder, CACHE_LOCK, l->refusal, sizeof l->refusal);
-        rimf_format(l->refusal + n, sizeof l->refusal - n, "%s%s (error %d)", n ? ": " : "", why, -plan->lock);
-        store_end(l, STORE_REFUSAL, l->refusal, 1);
-    }
-    rimf_log(&l->log, MVLD_LOG_FILES, "snapshot: none is written: %s", why);
-    plan->build = plan->outdated = 0;
-}
-
-/* Removes the old one, so that the next start builds. */
-static void make_room(const struct loader *l, const struct store_place *place)
-{
-    const char *why;
-
-    if (place->folder[0] && manifest_remove(l->sys, AT_FDCWD, place->folder, place->user, &why))
-        rimf_log(&l->log, MVLD_LOG_FILES, "snapshot: the one that does not fit stays: %s", why);
-}
-
-static void unlock(struct loader *l, const struct store_plan *plan)
-{
-    if (!sys_failed(plan->lock))
-        sys_close(l->sys, plan->lock);
-}
-
-/* What the first n passes do from here on will be written. */
-static size_t begin(struct loader *l, const struct store_plan *plan, size_t n)
-{
-    struct store_plan *kept = n ? rimf_heap_alloc(&l->heap, sizeof *kept + sizeof *kept->made) : NULL;
-
-    if (n && !kept && l->knobs->snapshot)
-        store_end(l, STORE_REFUSAL, "out of memory", 1);
-    if (!kept) {
-        unlock(l, plan);
-        return 0;
-    }
-    *kept = *plan;
-    kept->made = (struct rimf_start *)(kept + 1);
-    l->snapshot->plan = kept;
-    rimf_image_watch(l->image);
-    rimf_image_will_write(l->image);
-    place_set_unplaced(l);
-    pipeline_makers(l->pipeline, n, kept->made);
-    return n;
-}
-
 static const char as_is[] = "libraries lie where the kernel puts them: placement is as-is, or no room is near the executable";
 
 static __attribute__((noreturn)) void say_checked(struct loader *l, size_t n, int applied)
@@ -402,32 +317,15 @@ size_t store_begin(struct loader *l)
     if (l->snapshot->state == FOUND_APPLIED)
         plan.build = plan.outdated = 0;
     if (plan.build | plan.outdated)
-        lock_with(l, &plan);
+        store_lock(l, &plan);
     if (plan.outdated)
-        make_room(l, &plan.place);
+        store_remove_old(l, &plan);
     if (l->snapshot->state < FOUND_APPLIED && !plain) {
         store_complete(l);
         n = pipeline_count(l->pipeline) ? n : 0;
     }
     spare(l, n, plain);
-    if (plan.build)
-        return begin(l, &plan, n);
-    unlock(l, &plan);
-    return 0;
-}
-
-void store_keep(struct loader *l, int failed)
-{
-    struct store_plan *plan = l->snapshot->plan;
-
-    if (failed)
-        rimf_format(l->refusal, sizeof l->refusal, "a pass failed: %s", rimf_api()->last_error(l->image));
-    else
-        store_write(l, plan);
-    rimf_image_watch_end(l->image);
-    unlock(l, plan);
-    rimf_heap_release(&l->heap, plan);
-    l->snapshot->plan = NULL;
+    return plan.build ? store_record(l, &plan, n) : 0;
 }
 
 /* A request for a snapshot, or for a check only, must not start the program. */
