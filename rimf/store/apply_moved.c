@@ -246,11 +246,6 @@ struct writable {
     size_t relro_size;
 };
 
-static uintptr_t region_bias(const struct applying *a)
-{
-    return a->objects[a->m->region->object]->public.bias;
-}
-
 /* Adjacent words mostly have the same target. */
 static const struct manifest_fragment *fragment_at(struct applying *a, uint64_t linked)
 {
@@ -261,16 +256,16 @@ static const struct manifest_fragment *fragment_at(struct applying *a, uint64_t 
 
 uintptr_t apply_original(struct applying *a, uintptr_t word)
 {
-    const struct manifest_fragment *fragment = a->file->early.moved ? fragment_at(a, word - region_bias(a)) : NULL;
+    const struct manifest_fragment *fragment = a->file->early.moved ? fragment_at(a, word - owner(a)->bias) : NULL;
 
     return fragment ? a->objects[fragment->object]->public.bias + fragment->original +
-                      (word - region_bias(a) - fragment->at)
+                      (word - owner(a)->bias - fragment->at)
                 : word;
 }
 
 static uintptr_t moved_of(const struct applying *a, const struct manifest_pointer *p)
 {
-    return region_bias(a) + a->m->fragments[p->fragment].at + p->offset;
+    return owner(a)->bias + a->m->fragments[p->fragment].at + p->offset;
 }
 
 /* Compares the first word of each object, from `first` to `end`. */
