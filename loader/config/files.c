@@ -179,20 +179,6 @@ static int may_be_believed(const struct reader *r, const struct file *f)
 
 /* ---- texts ------------------------------------------------------------------------ */
 
-/* Reads until the end, or until `to` is full; returns the length, or negative errno. */
-static long read_until(const struct rimf_sys *sys, int fd, char *to, size_t size, size_t n)
-{
-    while (n < size) {
-        long got = sys_read(sys, fd, to + n, size - n);
-        if (got == -EINTR)
-            continue;
-        if (got <= 0)
-            return got < 0 ? got : (long)n;
-        n += (size_t)got;
-    }
-    return (long)n;
-}
-
 static int scan(const struct reader *r, const struct file *f, const struct config_text *text)
 {
     return f->named ? config_scan(r->query, r->heap, text, r->config, r->why)
@@ -208,13 +194,13 @@ static int read_large(const struct reader *r, const struct file *f, const char *
     if (!text)
         return refuse(r->why, ENOMEM, "there is no memory to read %s", f->path);
     memcpy(text, first, SMALL);
-    n = read_until(r->query->sys, f->fd, text, FILE_MAX + 1, SMALL);
+    n = sys_read_all(r->query->sys, f->fd, text + SMALL, FILE_MAX + 1 - SMALL);
     if (n < 0)
         error = unreadable(r, f->path, n);
-    else if ((size_t)n > FILE_MAX)
+    else if (SMALL + (size_t)n > FILE_MAX)
         error = refuse_at(r->why, EFBIG, f->path, 0, "the file is larger than 1 MiB");
     else
-        error = scan(r, f, &(struct config_text){f->path, text, (size_t)n});
+        error = scan(r, f, &(struct config_text){f->path, text, SMALL + (size_t)n});
     rimf_heap_release(r->heap, text);
     return error;
 }
@@ -222,7 +208,7 @@ static int read_large(const struct reader *r, const struct file *f, const char *
 static __attribute__((noinline)) int read_text(const struct reader *r, const struct file *f)
 {
     char text[SMALL];
-    long n = read_until(r->query->sys, f->fd, text, SMALL, 0);
+    long n = sys_read_all(r->query->sys, f->fd, text, SMALL);
 
     if (n < 0)
         return unreadable(r, f->path, n);

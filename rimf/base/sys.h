@@ -9,6 +9,7 @@
 #ifndef RIMF_SYS_H
 #define RIMF_SYS_H
 
+#include <errno.h> /* numbers only */
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/syscall.h> /* numbers only */
@@ -58,6 +59,23 @@ static inline long sys_close(const struct rimf_sys *s, int fd)
 static inline long sys_read(const struct rimf_sys *s, int fd, void *to, size_t n)
 {
     return SYS3(s, SYS_read, fd, to, n);
+}
+/* Reads until the end, or until `size` bytes are there; returns their number, or negative errno. */
+static inline long sys_read_all(const struct rimf_sys *s, int fd, void *to, size_t size)
+{
+    size_t n = 0;
+
+    while (n < size) {
+        long got = sys_read(s, fd, (char *)to + n, size - n);
+
+        if (got == 0)
+            break;
+        if (got > 0)
+            n += (size_t)got;
+        else if (got != -EINTR)
+            return got;
+    }
+    return (long)n;
 }
 static inline long sys_write(const struct rimf_sys *s, int fd, const void *from, size_t n)
 {

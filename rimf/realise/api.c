@@ -17,22 +17,11 @@
 
 #define RANDOM_MAX 256u /* getrandom gives up to this at once, or nothing */
 
-static int read_all(const struct rimf_sys *sys, int fd, char *to, size_t size)
-{
-    for (size_t done = 0; done < size;) {
-        long n = SYS3(sys, SYS_read, fd, to + done, size - done);
-
-        if (n <= 0 && n != -EINTR)
-            return n ? (int)n : -EIO;
-        done += n > 0 ? (size_t)n : 0;
-    }
-    return 0;
-}
-
 static char *read_text(struct mvld_image *image, int fd, size_t *size, int *error)
 {
     struct stat st;
     char *text = NULL;
+    long got;
 
     *error = (int)SYS3(image->sys, SYS_fstat, fd, &st, 0);
     if (!*error && !S_ISREG(st.st_mode))
@@ -43,7 +32,8 @@ static char *read_text(struct mvld_image *image, int fd, size_t *size, int *erro
         return NULL;
     *size = (size_t)st.st_size;
     text = rimf_heap_alloc(&image->heap, *size + 1);
-    *error = text ? read_all(image->sys, fd, text, *size) : -ENOMEM;
+    got = text ? sys_read_all(image->sys, fd, text, *size) : -ENOMEM;
+    *error = got < 0 ? (int)got : (size_t)got < *size ? -EIO : 0;
     if (!*error)
         return text;
     rimf_heap_release(&image->heap, text);
