@@ -55,18 +55,6 @@ static uint32_t count_entries(const struct analyser *a, uint32_t table, uint64_t
     return n;
 }
 
-static void reverse(struct vector *v)
-{
-    struct analysis_jump_table *at = v->at;
-
-    for (size_t i = 0; i < v->n / 2; i++) {
-        struct analysis_jump_table other = at[i];
-
-        at[i] = at[v->n - 1 - i];
-        at[v->n - 1 - i] = other;
-    }
-}
-
 /* The target of the reference: a lea or another operand. */
 static uint32_t target_of(const struct analyser *a, const struct analysis_reference *r, int *lea)
 {
@@ -131,8 +119,6 @@ static void rename_references(struct analyser *a)
     struct analysis_jump_table key;
     int lea;
 
-    if (!a->jump_tables.n)
-        return;
     spoil_tables(a);
     for (size_t i = 0; i < a->references.n; i++) {
         if (!is_operand(&references[i]))
@@ -159,6 +145,8 @@ void find_jump_tables(struct analyser *a)
         VECTOR_ADD(&a->jump_tables, struct analysis_jump_table, candidates[i], n);
         next = candidates[i];
     }
-    reverse(&a->jump_tables);
+    if (!a->jump_tables.n)
+        return;
+    qsort(a->jump_tables.at, a->jump_tables.n, sizeof(struct analysis_jump_table), by_address);
     rename_references(a);
 }
