@@ -245,6 +245,13 @@ void mv_pins_drop(struct mv_reply *reply)
     free(pins);
 }
 
+static void give(struct mv_reply *reply, const struct list *list)
+{
+    reply->pins = list->pins;
+    reply->n_pins = list->n;
+    reply->n_removed = list->n_removed;
+}
+
 int mv_pins_take(struct mv_engine *engine, struct mv_reply *reply)
 {
     struct list list = {.before_loader = getauxval(AT_BASE) != 0};
@@ -259,9 +266,7 @@ int mv_pins_take(struct mv_engine *engine, struct mv_reply *reply)
         return err;
     mv_list_each(list_object, &list);
     rimf_lock_release(&rimf_sys_kernel, &listing);
-    reply->pins = list.pins;
-    reply->n_pins = list.n;
-    reply->n_removed = list.n_removed;
+    give(reply, &list);
     err = list.failed ? -ENOMEM : mv_ops_of(engine)->want_pins(engine, reply);
     if (err) {
         mv_pins_drop(reply);
@@ -275,8 +280,10 @@ int mv_pins_take(struct mv_engine *engine, struct mv_reply *reply)
             continue;
         map = pin->handle = open_object(pin->name, RTLD_LAZY | RTLD_NOLOAD);
         if (map && (map->l_addr != pin->bias || map->l_ld != pin->dynamic)) {
-            dlclose(pin->handle); /* it was closed and opened again at another address */
             pin->handle = NULL;
+            reply->pins = NULL; /* as above */
+            dlclose(map); /* it was closed and opened again at another address */
+            give(reply, &list);
         }
     }
     return 0;
