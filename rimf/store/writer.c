@@ -6,6 +6,7 @@
 #include "rimf/store/writer.h"
 
 #include "rimf/base/base.h"
+#include "rimf/base/status.h"
 #include "rimf/base/cpu.h"
 #include "rimf/moved/moved.h"
 
@@ -143,13 +144,36 @@ const char *writer_unsettled(const struct mvld_image *image, struct rimf_object 
     return object->file.unsettled;
 }
 
+static int is_written_at_start(const struct rimf_object *object) /* by our hooks, or by relocation */
+{
+    return object->public.flags & MVLD_OBJECT_LOADER || object->view.text_relocations;
+}
+
+/* Whether its code is what the kernel mapped.  Else a snapshot would hold a breakpoint, of which the kernel knows nothing
+ * there, and the programs that execute it would end. */
+static int is_code_unwritten(const struct mvld_image *image, const struct rimf_object *object)
+{
+    const struct elf_view *view = &object->view;
+
+    for (size_t i = 0; i < view->phnum; i++)
+        if (view->phdr[i].p_type == PT_LOAD && view->phdr[i].p_flags == (PF_R | PF_X) &&
+            !status_is_unwritten(image->sys, view->bias + view->phdr[i].p_vaddr, view->phdr[i].p_filesz))
+            return 0;
+    return 1;
+}
+
 void rimf_image_will_write(struct mvld_image *image)
 {
     const struct rimf_table *table = rimf_table_enter(image);
 
-    for (size_t i = 0; i < table->n_objects; i++)
-        if (table->objects[i]->file.known && !table->objects[i]->number)
-            writer_unsettled(image, table->objects[i]);
+    for (size_t i = 0; i < table->n_objects; i++) {
+        struct rimf_object *object = table->objects[i];
+
+        if (!object->file.known || object->number || object->file.settled || writer_unsettled(image, object))
+            continue;
+        if (!is_written_at_start(object) && !is_code_unwritten(image, object))
+            object->file.unsettled = "its code has breakpoints, for instance of probes by perf or bpftrace";
+    }
     rimf_table_leave(image);
 }
 
