@@ -260,6 +260,15 @@ static struct file_id identify(int fd, const char *path, struct stat *st)
     return id;
 }
 
+/* The kernel sets the breakpoints of its probes (uprobes) in private mappings of a file, not in shared ones, which some
+ * file systems do not have. */
+static void *map_file(int fd, size_t size)
+{
+    void *map = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
+
+    return map == MAP_FAILED ? mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0) : map;
+}
+
 int object_open(struct object *o, const char *path)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), failed;
@@ -277,7 +286,7 @@ int object_open(struct object *o, const char *path)
     identity = identify(fd, path, &st);
     map = !S_ISREG(st.st_mode) || st.st_size < (off_t)sizeof(Elf64_Ehdr)
               ? MAP_FAILED
-              : mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+              : map_file(fd, (size_t)st.st_size);
     close(fd);
     if (map == MAP_FAILED)
         return object_fail(o, "it is no ELF file");

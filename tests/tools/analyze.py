@@ -11,6 +11,8 @@ import stat
 import sys
 from pathlib import Path
 
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+from probe import probe  # noqa: E402
 from support import check, compile_file, contains, equal, finish, run, scratch
 
 mvld = os.path.abspath(sys.argv[1])
@@ -57,6 +59,11 @@ with scratch() as folder:
     equal((out / name).stat().st_ino, before.st_ino, "it is not written again")
     analyze("--output", out, "--again", library)
     check((out / name).stat().st_ino != before.st_ino, "--again writes it again, aside")
+    analysis, fd = (out / name).read_bytes(), probe(library, "plain")
+    if fd is not None:
+        analyze("--output", out, "--again", library)
+        check((out / name).read_bytes() == analysis, "the analysis is of the breakpoint of a probe")
+        os.close(fd)
 
     # Another file with the same build-id, and a damaged analysis, are analysed anew.
     os.utime(library, (1, 1))

@@ -6,7 +6,6 @@ The answer must be 2 whenever the pass is asked for, applied or not; what differ
 what the log says.  Each function below is one test; its text says what a failure
 means.
 """
-import ctypes
 import mmap
 import os
 import re
@@ -20,10 +19,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 import support  # noqa: E402
+from probe import probe  # noqa: E402
 from snapshots import SOURCES, start  # noqa: E402
 from support import check, from_snapshot  # noqa: E402
 
-PERF_EVENT_OPEN = 298
 PASS = ["-shared", "-nostdlib", "-ffreestanding", "-fno-stack-protector", "-mgeneral-regs-only",
         "-fPIC", "-Wl,-Bsymbolic"]
 
@@ -151,19 +150,6 @@ def written_through_a_mapping(program):
     if os.access(shared, os.W_OK) and not os.statvfs(shared).f_flag & os.ST_NOEXEC:
         with tempfile.TemporaryDirectory(dir=shared) as folder:
             store_behind(program, Path(folder))
-
-
-def probe(path, symbol):
-    """A descriptor, until whose end the kernel has a breakpoint there in each process (uprobe); or None."""
-    kind = Path("/sys/bus/event_source/devices/uprobe/type")
-    if not kind.exists():
-        return None
-    listed = subprocess.run(["nm", path], capture_output=True, text=True, check=True).stdout
-    offset = int(re.search(rf"(\w+) \w {symbol}$", listed, re.M)[1], 16)  # the address, as its text is mapped
-    name = ctypes.create_string_buffer(os.fsencode(path))
-    event = struct.pack("<IIQ40xQQ56x", int(kind.read_text()), 128, 0, ctypes.addressof(name), offset)
-    fd = ctypes.CDLL(None).syscall(PERF_EVENT_OPEN, event, -1, 0, -1, 0)
-    return fd if fd >= 0 else None
 
 
 def probed(program):
