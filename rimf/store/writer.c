@@ -144,9 +144,10 @@ const char *writer_unsettled(const struct mvld_image *image, struct rimf_object 
     return object->file.unsettled;
 }
 
-static int is_written_at_start(const struct rimf_object *object) /* by our hooks, or by relocation */
+/* By passes, which have changed what was there before; by our hooks; by relocation. */
+static int is_written_by_us(const struct mvld_image *image, const struct rimf_object *object)
 {
-    return object->public.flags & MVLD_OBJECT_LOADER || object->view.text_relocations;
+    return object->born != image->updates || object->public.flags & MVLD_OBJECT_LOADER || object->view.text_relocations;
 }
 
 /* Whether its code is what the kernel mapped.  Else a snapshot would hold a breakpoint, of which the kernel knows nothing
@@ -171,7 +172,7 @@ void rimf_image_will_write(struct mvld_image *image)
 
         if (!object->file.known || object->number || object->file.settled || writer_unsettled(image, object))
             continue;
-        if (!is_written_at_start(object) && !is_code_unwritten(image, object))
+        if (!is_written_by_us(image, object) && !is_code_unwritten(image, object))
             object->file.unsettled = "its code has breakpoints, for instance of probes by perf or bpftrace";
     }
     rimf_table_leave(image);
