@@ -35,9 +35,9 @@ static const char run_usage[] =
     "Runs PROGRAM, found as a shell finds it, under ld-mvld.so.1: its own file, unchanged.\n"
     "Of a script the interpreter (#!, or else /bin/sh) runs under mvld.  Static\n"
     "executables, programs with set-id bits or capabilities, those that may not be read,\n"
-    "and programs for another loader are started plainly, and all where less than 1 MiB of\n"
-    "data is allowed (RLIMIT_DATA), or ld-mvld.so.1 is missing or truncated, which is said on\n"
-    "standard error.\n"
+    "and programs for another loader are started plainly, and all that may have less than\n"
+    "1 MiB of data or 8 MiB of addresses (setrlimit(2)), or if ld-mvld.so.1 is missing or\n"
+    "truncated, which is said on standard error.\n"
     "\n" REQUEST_USAGE
     "  --argv0 NAME         the program's argv[0]\n"
     "  --loader FILE        instead of the installed ld-mvld.so.1\n"
@@ -177,7 +177,7 @@ static int takes_argv0(const struct program *p)
 /* Why the program is started plainly, or NULL. */
 static const char *objection(const struct program *p)
 {
-    return p->kind == PROGRAM_PLAIN && memory_is_short() ? "less than 1 MiB of data is allowed (RLIMIT_DATA)"
+    return p->kind == PROGRAM_PLAIN && memory_is_short() ? "it may have less than 1 MiB of data, or 8 MiB of addresses (setrlimit(2))"
                                                          : program_objection(p);
 }
 
