@@ -356,6 +356,29 @@ def project(folder):
         path.chmod(0o777)
 
 
+NAMING = [MVLD, "run", "--children", "--pass", "count", "--option", "count.names=yes", "--debug", "passes", "--"]
+
+
+def built_as_plainly(folder, number, user, before=None):
+    """Make builds the same, and each of its programs ran under mvld; the folder of the project."""
+    plain, ours, logs = (folder / f"{name}{number}" for name in ("plain", "ours", "logs"))
+    project(plain)
+    project(ours)
+    logs.mkdir()
+    logs.chmod(0o777)
+    done = started([*user, "make", "-j4"], cwd=plain)
+    same = started([*user, *NAMING, "make", "-j4"], before, cwd=ours, env={"MVLD_DEBUG_OUTPUT": str(logs / "log")})
+    check((done.returncode, done.stdout) == (same.returncode, same.stdout) == (0, done.stdout), f"{done}\n{same}")
+    check((plain / "program").read_bytes() == (ours / "program").read_bytes(), "another program was built")
+    text = "".join(path.read_text(errors="replace") for path in logs.iterdir())
+    # Each file is preprocessed by itself.
+    want = {"make": 1, os.path.basename(os.path.realpath("/bin/sh")): 1, "gcc": 3, "cc1": 4, "as": 2, "collect2": 1, "ld": 1,
+            "program": 1, "readlink": 1}
+    found = {name: len(re.findall(rf"count: \S*/[^/\n]*\b{name}([-.][\w.]+)?: \d+ symbols$", text, re.M)) for name in want}
+    check(all(found[name] >= want[name] for name in want), f"under mvld: {found} of {want}\n{text[:5000]}")
+    return ours
+
+
 def children(folder):
     """A program that make starts, or a compiler, or what that starts, is not under mvld; or builds something else; or
     something of it is seen outside."""
@@ -367,25 +390,11 @@ def children(folder):
     if not os.geteuid() and shutil.which("setpriv"):
         users.append(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--", "env"])
     for number, user in enumerate(users):
-        command = [*user, MVLD, "run", "--children", "--pass", "count", "--option", "count.names=yes", "--debug", "passes", "--"]
+        command = [*user, *NAMING]
         if started([*command[:-7], "--", "true"]).stderr:
             print("not tried, no namespaces:", started([*command[:-7], "--", "true"]).stderr)
             continue
-        plain, ours, logs = (folder / f"{name}{number}" for name in ("plain", "ours", "logs"))
-        project(plain)
-        project(ours)
-        logs.mkdir()
-        logs.chmod(0o777)
-        done = started([*user, "make", "-j4"], cwd=plain)
-        same = started([*command, "make", "-j4"], cwd=ours, env={"MVLD_DEBUG_OUTPUT": str(logs / "log")})
-        check((done.returncode, done.stdout) == (same.returncode, same.stdout) == (0, done.stdout), f"{done}\n{same}")
-        check((plain / "program").read_bytes() == (ours / "program").read_bytes(), "another program was built")
-        text = "".join(path.read_text(errors="replace") for path in logs.iterdir())
-        # Each file is preprocessed by itself.
-        want = {"make": 1, os.path.basename(os.path.realpath("/bin/sh")): 1, "gcc": 3, "cc1": 4, "as": 2, "collect2": 1, "ld": 1,
-                "program": 1, "readlink": 1}
-        found = {name: len(re.findall(rf"count: \S*/[^/\n]*\b{name}([-.][\w.]+)?: \d+ symbols$", text, re.M)) for name in want}
-        check(all(found[name] >= want[name] for name in want), f"under mvld: {found} of {want}\n{text[:5000]}")
+        ours = built_as_plainly(folder, number, user)
         # Our loader has another name there.
         process = subprocess.Popen([str(word) for word in (*command[:-7], "--pass", "count", "--", "sh", "-c", "echo; read x")],
                                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=support.clean_environment())
@@ -405,7 +414,7 @@ def children(folder):
         limit = 'echo 0 > /proc/sys/user/max_mnt_namespaces; exec "$@"'
         done = started(["unshare", "--user", "--map-root-user", "sh", "-c", limit, "sh", MVLD, "run", "--children", *COUNT, "--",
                         "/bin/sh", "-c", "exit 5"])
-        check(done.returncode == 5 and b"started without mvld: no namespaces" in done.stderr and b" objects\n" in done.stderr,
+        check(done.returncode == 5 and b"is traced: no namespaces" in done.stderr and b" objects\n" in done.stderr,
               f"without namespaces: {done}")
 
 

@@ -17,6 +17,8 @@ from pathlib import Path
 from run_itself import COUNT, MVLD, PRCTL, STARTER, limited, run_by_mvld, same, started, support
 from support import check
 
+PTRACE, UNSHARE = 101, 272  # numbers of system calls
+
 
 def said_why(command, before=None, **more):
     done = started(command, before, **more)
@@ -85,16 +87,17 @@ def segments(file):
         yield offset + length
 
 
-def without_ptrace(action):
-    """A filter of system calls for ptrace(2), as a container's; EPERM is also what Yama says."""
+def without(call, action):
+    """A filter for one system call, as a container's; EPERM is also what Yama says of ptrace(2)."""
     class Program(ctypes.Structure):
         _fields_ = [("length", ctypes.c_ushort), ("code", ctypes.c_char_p)]
 
     code = struct.pack("=HBBIHBBIHBBIHBBI", 0x20, 0, 0, 0,  # the call's number
-                       0x15, 0, 1, 101, 6, 0, 0, action, 6, 0, 0, 0x7fff0000)  # is it ptrace(2)?
+                       0x15, 0, 1, call, 6, 0, 0, action, 6, 0, 0, 0x7fff0000)  # is it this one?
 
     def install():
-        PRCTL(38, 1, 0, 0, 0)  # PR_SET_NO_NEW_PRIVS
+        if os.geteuid():
+            PRCTL(38, 1, 0, 0, 0)  # PR_SET_NO_NEW_PRIVS
         PRCTL(22, 2, ctypes.byref(Program(4, code)), 0, 0)  # PR_SET_SECCOMP
 
     return install
@@ -104,7 +107,7 @@ def filtered(folder):
     """Where a filter refuses ptrace(2), or kills for it, the program runs as with --direct, and it is said."""
     command = run_by_mvld(["/bin/sh", "-c", "exit 5"])
     for action in (0x50000 | errno.EPERM, 0x50000 | errno.ENOSYS, 0x80000000, 0x30000):  # an error, kill, SIGSYS
-        said_why(command, without_ptrace(action))
+        said_why(command, without(PTRACE, action))
 
 
 def fails(folder):

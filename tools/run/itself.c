@@ -35,7 +35,6 @@
 #define HEAD 4096 /* contains the ELF header, program headers and notes */
 #define OWN_STACK 8192
 #define STACK 65536
-#define DATA_SHORT (1u << 20) /* the loader needs 21 KB, and a pass some 100 */
 #define ADDRESSES_SHORT (8u << 20) /* a program needs 2.6 MB, and with the loader 3.5 */
 
 int memory_is_short(void)
@@ -174,10 +173,11 @@ static int let_trace(const struct tracing *t, pid_t tracer)
     return error;
 }
 
-const char *execute_itself(const char *loader, const char *file, char **argv, int must)
+const char *execute_itself(const char *loader, const char *file, char **argv, int must,
+                           void (*follow)(const struct tracing *))
 {
     static char why[256];
-    struct tracing t = {.pid = getpid(), .must = must, .name = must ? "build" : "run", .file = file};
+    struct tracing t = {.pid = getpid(), .must = must, .name = must ? "build" : "run", .file = file, .follow = follow};
     uint64_t before;
     int pair[2], error;
     const char *wrong = adopts();

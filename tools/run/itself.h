@@ -5,14 +5,20 @@
 #ifndef ITSELF_H
 #define ITSELF_H
 
+struct tracing;
+
 /* Executes `file` as execv does, with `loader` instead of its interpreter.  Returns only if that is
  * impossible: a phrase with the reason; then nothing has changed.  NULL: the execution itself
  * failed, with errno.
  *
  * This process keeps its pid, parent, children and everything else that execv keeps: a process that
  * is not its child traces it over execv (itself.c).  If the tracer ends early, the program runs
- * under its own interpreter; with `must` it ends instead. */
-const char *execute_itself(const char *loader, const char *file, char **argv, int must);
+ * under its own interpreter; with `must` it ends instead.  `follow`: what the tracer does
+ * from then on, or NULL (tracer.h). */
+const char *execute_itself(const char *loader, const char *file, char **argv, int must,
+                           void (*follow)(const struct tracing *));
+
+#define DATA_SHORT (1u << 20) /* of RLIMIT_DATA: the loader needs 21 KB, and a pass some 100 */
 
 /* Whether so little memory is allowed that our loader could take what the program needs. */
 int memory_is_short(void);

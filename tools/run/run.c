@@ -11,6 +11,7 @@
 #include "tools/common/paths.h"
 #include "loader/manager/pipeline.h"
 #include "tools/run/children.h"
+#include "tools/run/follow.h"
 #include "tools/run/itself.h"
 #include "tools/run/program.h"
 #include "tools/run/request.h"
@@ -225,7 +226,7 @@ static void put_loader(const struct program *p, struct command *c, const char *l
 static int start(const struct program *p, struct command *c, const char *loader)
 {
     const char *file = c->file, *why = NULL, *damage = loader_damage(loader);
-    int must = c->snapshot && strcmp(c->snapshot, "run") != 0;
+    int must = c->snapshot && strcmp(c->snapshot, "run") != 0, follow = 0;
 
     if (c->snapshot) {
         int writes = strcmp(c->snapshot, "check") != 0;
@@ -236,12 +237,19 @@ static int start(const struct program *p, struct command *c, const char *loader)
             progress("writing the snapshot of %s\n", p->path);
     }
     fflush(stdout);
-    if (c->children && (why = damage ? damage : children_enter(loader)))
-        complain(c->name, "what descends from %s is started without mvld: %s", p->path, why);
+    if (c->children && (why = damage ? damage : children_enter(loader))) {
+        follow = !damage && p->kind != PROGRAM_SECURE; /* which would lose its rights */
+        complain(c->name, "what descends from %s is %s: %s", p->path, follow ? "traced" : "started without mvld", why);
+    }
     int in_place = c->children && !why; /* our loader is mounted over the machine's */
-    if (in_place || c->plainly || p->kind == PROGRAM_OURS) {
+    int as_it_is = in_place || c->plainly || p->kind == PROGRAM_OURS;
+    if (follow && (why = execute_itself(loader, file, c->asked, 0, follow_descendants)))
+        complain(c->name, "what descends from %s is started without mvld: %s", p->path, why);
+    if (follow && !why) {
+        return cannot(c, file, errno);
+    } else if (as_it_is) {
         execvp(file, c->asked); /* by its path; what the kernel knows no format of is the shell's, as for env(1) */
-    } else if (c->direct || (why = execute_itself(loader, file, c->asked, must))) {
+    } else if (c->direct || follow || (why = execute_itself(loader, file, c->asked, must, NULL))) {
         if (why && !damage)
             complain(c->name, "%s: started as with --direct: %s", p->path, why);
         char *name = *c->asked;

@@ -23,7 +23,7 @@ static void start(const char *loader, int argc, char **argv)
     if (program_open_to_run(&p, argv[1]))
         return;
     if (p.kind == PROGRAM_PLAIN)
-        execute_itself(loader, argv[1], argv + 1, 0);
+        execute_itself(loader, argv[1], argv + 1, 0, NULL);
     if (p.kind != PROGRAM_UNKNOWN)
         return;
 

@@ -11,8 +11,10 @@
     .section .rodata
     .globl run_stub
     .globl run_stub_end
+    .globl run_stub_failed
     .hidden run_stub
     .hidden run_stub_end
+    .hidden run_stub_failed
 run_stub:
     movabsq $0, %rbx        /* RUN_STUB_ADDRESS */
     movl $-100, %edi        /* AT_FDCWD */
@@ -37,6 +39,13 @@ run_stub:
     addq %rax, %rcx
     jmp *%rcx
 failed:
+    testl %r12d, %r12d
+    js run_stub_failed
+    movl %r12d, %edi
+    movl $3, %eax           /* SYS_close */
+    syscall
+run_stub_failed:
+    nop                     /* int3 for a tracer that stays (follow.c) */
     movl $2, %edi
     leaq sentence(%rip), %rsi
     movl $(sentence_end - sentence), %edx

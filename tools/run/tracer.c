@@ -16,6 +16,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,9 +33,10 @@
 #define STUB_ADDRESS 2   /* offset of the address of the struct exchange in the stub */
 #define NEAR_JUMP 5      /* bytes: e9 and a distance */
 #define FREE_BELOW 256   /* bytes below the stack pointer that nobody writes to meanwhile */
-#define CODE64 0x33      /* the code segment of 64-bit programs */
 
-extern const unsigned char run_stub[], run_stub_end[];
+#define INT3 0xcc
+
+extern const unsigned char run_stub[], run_stub_end[], run_stub_failed[];
 
 /* ---- before execv ---------------------------------------------------------------------- */
 
@@ -78,7 +80,8 @@ static int try_memory(pid_t pid)
 
 static int seize(const struct tracing *t)
 {
-    long options = PTRACE_O_TRACEEXEC | (t->must ? PTRACE_O_EXITKILL : 0);
+    long options = PTRACE_O_TRACEEXEC | (t->must ? PTRACE_O_EXITKILL : 0) |
+                   (t->follow ? PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACECLONE : 0);
 
     return ptrace(PTRACE_SEIZE, t->pid, 0, options) ? errno : try_memory(t->pid);
 }
@@ -186,15 +189,19 @@ static int place_stub(unsigned char *code, uint64_t stub_reads, struct exchange 
 }
 
 /* NULL, or why the program starts under its own interpreter. */
-static const char *exchange(const struct tracing *t, int fd)
+static const char *exchange(const struct tracing *t, pid_t pid, int fd)
 {
     struct user_regs_struct r;
     unsigned char code[EXCHANGE_CODE + NEAR_JUMP];
+    union {
+        struct exchange x;
+        char room[sizeof(struct exchange) + PATH_MAX];
+    } whole = {0};
+    struct exchange *x = &whole.x;
     size_t size = sizeof(struct exchange) + strlen(t->loader) + 1;
-    struct exchange *x = must_alloc(size, 1);
     uint64_t secure;
 
-    if (fd < 0 || ptrace(PTRACE_GETREGS, t->pid, 0, &r))
+    if (fd < 0 || ptrace(PTRACE_GETREGS, pid, 0, &r))
         return strerror(errno);
     if (r.cs != CODE64)
         return "it is no 64-bit program";
@@ -213,10 +220,45 @@ static const char *exchange(const struct tracing *t, int fd)
     uint64_t at = (r.rsp - FREE_BELOW - size) & ~63ull;
     if (!place_stub(code, at, x) || x->code_size > EXCHANGE_CODE)
         return "there is no room at its interpreter's entry";
+    if (t->follow)
+        code[run_stub_failed - run_stub] = INT3;
     if (!read_memory(fd, x->code, x->original, x->code_size) || !write_memory(fd, at, x, size) ||
         !write_memory(fd, x->code, code, x->code_size))
         return "its memory cannot be written to";
     return NULL;
+}
+
+const char *tracer_exchange(const struct tracing *t, pid_t pid)
+{
+    int fd = open_memory(pid);
+    const char *why = exchange(t, pid, fd);
+
+    if (fd >= 0)
+        close(fd);
+    return why;
+}
+
+/* It stands behind the stub's int3, which left it the address of the struct exchange. */
+int tracer_take_back(pid_t pid, struct user_regs_struct *r)
+{
+    struct exchange x;
+    int fd = open_memory(pid), is_ours;
+
+    if (fd < 0)
+        return 0;
+    is_ours = r->cs == CODE64 && read_memory(fd, r->rbx, &x, sizeof x) && x.code_size <= sizeof x.original &&
+              r->rip == x.code + (uint64_t)(run_stub_failed - run_stub) + 1 &&
+              write_memory(fd, x.code, x.original, x.code_size);
+    close(fd);
+    if (!is_ours)
+        return 0;
+    /* The kernel gives a new program no other values. */
+    r->rax = r->rbx = r->rcx = r->rdx = r->rsi = r->rdi = r->rbp = 0;
+    r->r8 = r->r9 = r->r10 = r->r11 = r->r12 = r->r13 = r->r14 = r->r15 = 0;
+    r->orig_rax = (uint64_t)-1;
+    r->rip = x.entry;
+    r->rsp = x.stack;
+    return 1;
 }
 
 int trace_execution(void *tracing)
@@ -231,7 +273,11 @@ int trace_execution(void *tracing)
     error = seize(t);
     if (write(t->own, &error, sizeof error) != sizeof error || error || !wait_for_exec(t->pid))
         return 0;
-    const char *why = exchange(t, open_memory(t->pid));
+    if (t->follow) {
+        t->follow(t);
+        return 0;
+    }
+    const char *why = tracer_exchange(t, t->pid);
     if (why)
         complain(t->name, "%s: %s: %s", t->file, t->must ? "not started" : "started without mvld", why);
     if (why && t->must)

@@ -7,6 +7,9 @@
 
 #include <stdint.h>
 #include <sys/types.h>
+#include <sys/user.h>
+
+#define CODE64 0x33 /* the code segment of 64-bit programs */
 
 struct tracing {
     pid_t pid;         /* of the process that calls execv */
@@ -16,10 +19,17 @@ struct tracing {
     const char *file;  /* the program's, for messages */
     const char *loader; /* absolute */
     uint64_t text, enter; /* of the loader (loader/start/exchange.h) */
+    void (*follow)(const struct tracing *); /* NULL: the tracer ends when the program runs */
 };
 
 /* The function of a new process, which may share the other one's memory.  It waits for a byte,
- * seizes the other one, and answers with 0 or errno, an int.  After execv it detaches. */
+ * seizes the other one, and answers with 0 or errno, an int.  After execv it detaches, or calls `follow'. */
 int trace_execution(void *tracing);
+/* Puts our loader into a process that is stopped at the end of execve.  NULL, or why it starts under its own
+ * interpreter. */
+const char *tracer_exchange(const struct tracing *, pid_t);
+/* Takes our loader back, if these are the registers of a process that could not open it: they become those for its
+ * own interpreter. */
+int tracer_take_back(pid_t, struct user_regs_struct *);
 
 #endif
