@@ -62,6 +62,8 @@ def builds(folder):
         support.skip("make is missing")
     folder.chmod(0o755)
     built_as_plainly(folder, "", [], NO_NAMESPACES)
+    if not os.geteuid() and shutil.which("setpriv") and not started([*OTHER, "test", "-r", MVLD]).returncode:
+        built_as_plainly(folder, "-of-a-user", [*OTHER, "env"], NO_NAMESPACES)
 
 
 def processes(folder):

@@ -89,18 +89,20 @@ static int is_sign(const char *name)
     return !strcmp(name, "ptrace") || !strncmp(name, "__asan_", 7) || !strncmp(name, "__lsan_", 7) || !strncmp(name, "liblsan.", 8);
 }
 
-/* Whether it will trace others, or itself, as leak sanitizers do: then nobody else may. */
+/* Whether it may trace others, or itself, as leak sanitizers do: then nobody else can. */
 static int is_tracer(pid_t pid)
 {
+    struct stat st;
     char file[32];
     uint64_t size = 0;
     int found = 0;
 
     snprintf(file, sizeof file, "/proc/%d/exe", (int)pid);
     int fd = open(file, O_RDONLY | O_CLOEXEC);
-    uint64_t from = fd < 0 ? 0 : find_names(fd, &size), page = rimf_page_down(from), end = from + size;
+    uint64_t from = fd < 0 || fstat(fd, &st) ? 0 : find_names(fd, &size), page = rimf_page_down(from), end = from + size;
+    int is_whole = from && size && from < (uint64_t)st.st_size && size <= (uint64_t)st.st_size - from;
     /* An executed file cannot be truncated meanwhile. */
-    char *names = from && size ? mmap(NULL, end - page, PROT_READ, MAP_PRIVATE, fd, (off_t)page) : MAP_FAILED;
+    char *names = is_whole ? mmap(NULL, end - page, PROT_READ, MAP_PRIVATE, fd, (off_t)page) : MAP_FAILED;
     if (names != MAP_FAILED) {
         const char *last = names + (end - page) - 1;
         for (const char *name = names + (from - page); !*last && name <= last && !found; name += strlen(name) + 1)

@@ -44,7 +44,7 @@ static const char run_usage[] =
     "  --loader FILE        instead of the installed ld-mvld.so.1\n"
     "  --direct             run the loader, which loads PROGRAM: without ptrace\n"
     "  --children           also what PROGRAM starts, and so on: in a mount namespace in which\n"
-    "                       the loader stands in the place of the machine's\n"
+    "                       the loader stands in the place of the machine's, or else traced\n"
     "  --help               this text\n"
     "\n"
     "The options reach the program as MVLD_TUNABLES, MVLD_CONFIG and MVLD_DEBUG, and\n"
@@ -243,13 +243,16 @@ static int start(const struct program *p, struct command *c, const char *loader)
     }
     int in_place = c->children && !why; /* our loader is mounted over the machine's */
     int as_it_is = in_place || c->plainly || p->kind == PROGRAM_OURS;
-    if (follow && (why = execute_itself(loader, file, c->asked, 0, follow_descendants)))
-        complain(c->name, "what descends from %s is started without mvld: %s", p->path, why);
-    if (follow && !why) {
-        return cannot(c, file, errno);
-    } else if (as_it_is) {
+    if (follow || !(as_it_is || c->direct)) {
+        why = execute_itself(loader, file, c->asked, must, follow ? follow_descendants : NULL);
+        if (!why)
+            return cannot(c, file, errno);
+        if (follow)
+            complain(c->name, "what descends from %s is started without mvld: %s", p->path, why);
+    }
+    if (as_it_is) {
         execvp(file, c->asked); /* by its path; what the kernel knows no format of is the shell's, as for env(1) */
-    } else if (c->direct || follow || (why = execute_itself(loader, file, c->asked, must, NULL))) {
+    } else {
         if (why && !damage)
             complain(c->name, "%s: started as with --direct: %s", p->path, why);
         char *name = *c->asked;
