@@ -24,7 +24,6 @@
 #include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 /* Whether the process has the same file under this path as we: it may have other mounts, or another root folder. */
@@ -131,7 +130,7 @@ static int mend(pid_t pid, int event, int signal)
 void follow_descendants(const struct tracing *t)
 {
     const char *why = begin(t, t->pid);
-    int status, detach = is_tracer(t->pid);
+    int event, signal, detach = is_tracer(t->pid);
 
     if (why)
         complain(t->name, "%s: started without mvld: %s", t->file, why);
@@ -139,11 +138,7 @@ void follow_descendants(const struct tracing *t)
     if (chdir("/"))
         return;
     ptrace(detach ? PTRACE_DETACH : PTRACE_CONT, t->pid, 0, 0);
-    for (pid_t pid; (pid = waitpid(-1, &status, __WALL)) > 0;) {
-        int event = status >> 16, signal = WSTOPSIG(status);
-
-        if (!WIFSTOPPED(status))
-            continue;
+    for (pid_t pid; (pid = tracer_wait(&event, &signal)) > 0;) {
         if (event == PTRACE_EVENT_STOP && signal != SIGTRAP) {
             ptrace(PTRACE_LISTEN, pid, 0, 0);
             continue;

@@ -86,15 +86,28 @@ static int seize(const struct tracing *t)
     return ptrace(PTRACE_SEIZE, t->pid, 0, options) ? errno : try_memory(t->pid);
 }
 
+pid_t tracer_wait(int *event, int *signal)
+{
+    siginfo_t info = {0};
+
+    while (!waitid(P_ALL, 0, &info, WEXITED | WSTOPPED | WNOWAIT | __WALL)) {
+        *event = info.si_status >> 8;
+        *signal = info.si_status & 0x7f;
+        if (info.si_code == CLD_TRAPPED || info.si_code == CLD_STOPPED)
+            return info.si_pid;
+        waitpid(info.si_pid, NULL, __WALL);
+    }
+    return -1;
+}
+
 /* Signals reach the program as usual, and stop and continue it.  0: it has ended. */
 static int wait_for_exec(pid_t pid)
 {
     for (;;) {
-        int status;
+        int event, signal;
 
-        if (waitpid(pid, &status, __WALL) != pid || !WIFSTOPPED(status))
+        if (tracer_wait(&event, &signal) != pid)
             return 0;
-        int event = status >> 16, signal = WSTOPSIG(status);
         if (event == PTRACE_EVENT_EXEC)
             return 1;
         if (event == PTRACE_EVENT_STOP && signal != SIGTRAP)
