@@ -40,8 +40,8 @@ def same(command, under=None, **more):
 
 
 def run_in_background(command, **more):
-    return subprocess.Popen([str(word) for word in [*FOLLOW[:3], "--", *command]], preexec_fn=NO_NAMESPACES, env=support.clean_environment(),
-                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, **more)
+    return subprocess.Popen([str(word) for word in [*FOLLOW[:3], "--", *command]], preexec_fn=NO_NAMESPACES,
+                            env=support.clean_environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, **more)
 
 
 def tracer_of(pid):
@@ -107,8 +107,8 @@ def lasts(folder):
     """The tracer keeps something of each process; keeps a pipe open, or a folder; ends before the last descendant, or stays
     behind it."""
     look = "for i in 1 2 3 4 5 6 7 8; do true | true; ( : ); /bin/true; done"
-    process = run_in_background(["sh", "-c", f"{look}; echo; read x; for k in 1 2 3 4 5 6 7 8 9 10 1 2 3 4 5 6 7 8 9 20 1 2 3 4 5; do {look}; done; echo; read x"],
-                                stdin=subprocess.PIPE)
+    many = f"for k in 1 2 3 4 5 6 7 8 9 10; do {look}; {look}; {look}; done"  # thousand processes
+    process = run_in_background(["sh", "-c", f"{look}; echo; read x; {many}; echo; read x"], stdin=subprocess.PIPE)
     measured = []
     tracer = 0
     for _ in range(2):
@@ -133,8 +133,8 @@ def lasts(folder):
 
     check(ends(tracer), "the tracer stays")
     log = folder / "log"
-    done = followed(["sh", "-c", f"(sleep 1; /bin/sh -c 'grep -c ld-mvld /proc/$$/maps; grep TracerPid /proc/$$/status' > {log}.new; mv {log}.new {log}) "
-                     ">/dev/null 2>&1 & echo it ended"])
+    daemon = f"sleep 1; /bin/sh -c 'grep -c ld-mvld /proc/$$/maps; grep TracerPid /proc/$$/status' > {log}.new; mv {log}.new {log}"
+    done = followed(["sh", "-c", f"({daemon}) > /dev/null 2>&1 & echo it ended"])
     check(done.stdout == b"it ended\n" and not log.exists(), f"who reads the program's output waits for a daemon: {done}")
     for _ in range(500):
         if log.exists():

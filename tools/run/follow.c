@@ -85,7 +85,8 @@ static uint64_t find_names(int fd, uint64_t *size)
 
 static int is_sign(const char *name)
 {
-    return !strcmp(name, "ptrace") || !strncmp(name, "__asan_", 7) || !strncmp(name, "__lsan_", 7) || !strncmp(name, "liblsan.", 8);
+    return !strcmp(name, "ptrace") || !strncmp(name, "__asan_", 7) || !strncmp(name, "__lsan_", 7) ||
+           !strncmp(name, "liblsan.", 8);
 }
 
 /* Whether it may trace others, or itself, as leak sanitizers do: then nobody else can. */

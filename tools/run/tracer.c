@@ -89,13 +89,20 @@ static int seize(const struct tracing *t)
 pid_t tracer_wait(int *event, int *signal)
 {
     siginfo_t info = {0};
+    int status;
 
     while (!waitid(P_ALL, 0, &info, WEXITED | WSTOPPED | WNOWAIT | __WALL)) {
-        *event = info.si_status >> 8;
-        *signal = info.si_status & 0x7f;
-        if (info.si_code == CLD_TRAPPED || info.si_code == CLD_STOPPED)
+        int stops = info.si_code == CLD_TRAPPED || info.si_code == CLD_STOPPED;
+        *event = 0;
+        *signal = info.si_status;
+        if (stops && !(info.si_status >> 8))
             return info.si_pid;
-        waitpid(info.si_pid, NULL, __WALL);
+        /* A stop at execve by a thread that is not read forbids all requests. */
+        if (waitpid(info.si_pid, &status, __WALL) == info.si_pid && WIFSTOPPED(status)) {
+            *event = status >> 16;
+            *signal = WSTOPSIG(status);
+            return info.si_pid;
+        }
     }
     return -1;
 }

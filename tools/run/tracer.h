@@ -25,8 +25,8 @@ struct tracing {
 /* The function of a new process, which may share the other one's memory.  It waits for a byte,
  * seizes the other one, and answers with 0 or errno, an int.  After execv it detaches, or calls `follow'. */
 int trace_execution(void *tracing);
-/* The next thread that has stopped, with its event, or 0 and its signal; -1: all have ended.  The stop is not read
- * (WNOWAIT): after that only we would know of the signal, and it would be lost if we were killed. */
+/* The next thread that has stopped, with its event, or 0 and its signal; -1: all have ended.  A signal's stop is
+ * not read (WNOWAIT): after that only we would know of the signal, and it would be lost if we were killed. */
 pid_t tracer_wait(int *event, int *signal);
 /* Puts our loader into a process that is stopped at the end of execve.  NULL, or why it starts under its own
  * interpreter. */
