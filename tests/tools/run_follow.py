@@ -79,7 +79,7 @@ def processes(folder):
     same(["sh", "-c", "no-such-program; echo $?; /etc/passwd; echo $?; exec /nowhere"])
     if shutil.which("bash"):
         same(["bash", "-mc", "sleep 9 & kill -STOP %1; sleep 0.2; jobs -s; kill -CONT %1; sleep 0.2; jobs -r; kill %1; wait %1; echo $?"])
-    for number in signal.SIGTERM, signal.SIGINT, signal.SIGKILL, signal.SIGHUP:
+    for number in signal.SIGTERM, signal.SIGINT, signal.SIGKILL, signal.SIGALRM:
         process = run_in_background(["sleep", "20"])
         time.sleep(random.random() * 0.01)
         process.send_signal(number)

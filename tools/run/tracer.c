@@ -97,8 +97,9 @@ pid_t tracer_wait(int *event, int *signal)
         *signal = info.si_status;
         if (stops && !(info.si_status >> 8))
             return info.si_pid;
-        /* A stop at execve by a thread that is not read forbids all requests. */
-        if (waitpid(info.si_pid, &status, __WALL) == info.si_pid && WIFSTOPPED(status)) {
+        /* A stop at execve by a thread that is not read forbids all requests.  The execve of another thread may end it
+         * meanwhile, and waits until we have read the ends of all the others. */
+        if (waitpid(info.si_pid, &status, __WALL | WNOHANG) == info.si_pid && WIFSTOPPED(status)) {
             *event = status >> 16;
             *signal = WSTOPSIG(status);
             return info.si_pid;
