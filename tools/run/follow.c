@@ -101,7 +101,7 @@ static int is_tracer(pid_t pid)
     int fd = open(file, O_RDONLY | O_CLOEXEC);
     uint64_t from = fd < 0 || fstat(fd, &st) ? 0 : find_names(fd, &size), page = rimf_page_down(from), end = from + size;
     int is_whole = from && size && from < (uint64_t)st.st_size && size <= (uint64_t)st.st_size - from;
-    /* An executed file cannot be truncated meanwhile. */
+    /* If such a file is truncated in this moment, which the kernel hardly allows, this tracer ends by SIGBUS. */
     char *names = is_whole ? mmap(NULL, end - page, PROT_READ, MAP_PRIVATE, fd, (off_t)page) : MAP_FAILED;
     if (names != MAP_FAILED) {
         const char *last = names + (end - page) - 1;

@@ -33,7 +33,6 @@
 #define STUB_ADDRESS 2   /* offset of the address of the struct exchange in the stub */
 #define NEAR_JUMP 5      /* bytes: e9 and a distance */
 #define FREE_BELOW 256   /* bytes below the stack pointer that nobody writes to meanwhile */
-
 #define INT3 0xcc
 
 extern const unsigned char run_stub[], run_stub_end[], run_stub_failed[];
@@ -259,16 +258,23 @@ const char *tracer_exchange(const struct tracing *t, pid_t pid)
     return why;
 }
 
-/* It stands behind the stub's int3, which left it the address of the struct exchange. */
+/* The address at which the stub would stop by int3, by the struct exchange that rbx points to; 0: none.  Asked by
+ * ptrace: until Linux 5.11 to open its memory waits for an execve of another of its threads, which may wait for us. */
+static uint64_t stub_end(pid_t pid, const struct user_regs_struct *r)
+{
+    errno = 0;
+    long code = ptrace(PTRACE_PEEKDATA, pid, r->rbx + offsetof(struct exchange, code), 0);
+    return r->cs != CODE64 || errno ? 0 : (uint64_t)code + (uint64_t)(run_stub_failed - run_stub) + 1;
+}
+
 int tracer_take_back(pid_t pid, struct user_regs_struct *r)
 {
     struct exchange x;
-    int fd = open_memory(pid), is_ours;
+    int fd = r->rip == stub_end(pid, r) ? open_memory(pid) : -1, is_ours;
 
     if (fd < 0)
         return 0;
-    is_ours = r->cs == CODE64 && read_memory(fd, r->rbx, &x, sizeof x) && x.code_size <= sizeof x.original &&
-              r->rip == x.code + (uint64_t)(run_stub_failed - run_stub) + 1 &&
+    is_ours = read_memory(fd, r->rbx, &x, sizeof x) && x.code_size <= sizeof x.original &&
               write_memory(fd, x.code, x.original, x.code_size);
     close(fd);
     if (!is_ours)
