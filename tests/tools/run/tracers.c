@@ -44,14 +44,17 @@ static pid_t next_stop(int *status)
 static pid_t find_tracer(void)
 {
     pid_t child = 0, tracer = 0;
-    int status, loose = 0, gone = 0;
+    int status, has_child = 0, loose = 0, gone = 0;
 
     while (!tracer || !loose || !gone) {
         pid_t pid = next_stop(&status);
         if (!WIFSTOPPED(status)) {
             if (pid == command)
                 exit(96); /* it traces itself with nobody */
-            gone |= pid == child; /* which the command hears of behind us */
+            if (pid == child && has_child)
+                gone = 1; /* which the command hears of behind us */
+            else if (pid == child)
+                child = 0; /* one that tried something */
             continue;
         }
         if (pid == command && tracer) {
@@ -67,6 +70,7 @@ static pid_t find_tracer(void)
             continue; /* it waits */
         }
         int event = status >> 16, signal = WSTOPSIG(status);
+        has_child |= pid == child && event && event != PTRACE_EVENT_STOP;
         must(ptrace(PTRACE_CONT, pid, 0, event ? 0 : signal), "continue");
     }
     return tracer;
