@@ -45,8 +45,10 @@ def run_in_background(command, **more):
 
 
 def tracer_of(pid):
+    """The tracer of this child, or 0; where one comes or goes the kernel may name the parent."""
     with contextlib.suppress(OSError):
-        return int(re.search(r"TracerPid:\t(\d+)", Path(f"/proc/{pid}/status").read_text())[1])
+        found = int(re.search(r"TracerPid:\t(\d+)", Path(f"/proc/{pid}/status").read_text())[1])
+        return found if found != os.getpid() else 0
     return 0
 
 
@@ -78,7 +80,7 @@ def processes(folder):
     same(["sh", "-c", "timeout 0.2 sleep 9; echo $?; timeout -s KILL 0.2 sleep 9; echo $?; (sleep 0.1; echo a) | cat; true & wait $!; echo $?"])
     same(["sh", "-c", "no-such-program; echo $?; /etc/passwd; echo $?; exec /nowhere"])
     if shutil.which("bash"):
-        same(["bash", "-mc", "sleep 9 & kill -STOP %1; sleep 0.2; jobs -s; kill -CONT %1; sleep 0.2; jobs -r; kill %1; wait %1; echo $?"])
+        same(["bash", "-mc", "sleep 9 & kill -STOP %1; sleep 0.1; jobs -s; kill -CONT %1; sleep 0.1; jobs -r; kill %1; wait %1; echo $?"])
     for number in signal.SIGTERM, signal.SIGINT, signal.SIGKILL, signal.SIGALRM:
         process = run_in_background(["sleep", "20"])
         time.sleep(random.random() * 0.01)
@@ -93,10 +95,10 @@ def ended_tracer(folder):
     subprocess.run(["gcc", "-O1", "-Wall", "-o", tracers, HERE / "run" / "tracers.c"], check=True, timeout=60)
     stopped = "sh -c 'kill -STOP $$; exit 4' & for i in 1 2 3 4 5 6 7 8 9; do sleep 0.01; kill -CONT $!; done; wait $!; echo $?"
     shell = ["sh", "-c", f"(exit 3); /bin/true; sh -c 'kill $$'; echo $?; trap 'echo here' USR1; kill -USR1 $$; {stopped}; exit 5"]
-    plain, stop = started(shell), random.randrange(70)
+    plain, stop = started(shell), random.randrange(100)
     while (done := started([tracers, stop, *FOLLOW[:3], "--", *shell], NO_NAMESPACES)).returncode != 99:
         check((done.returncode, done.stdout) == (5, plain.stdout), f"killed at stop {stop}: {done}")
-        stop += 70
+        stop += 100
     check(stop > 500, f"it stopped {stop} times at most")
     ways = ["kinds", "threads", "stops", "killed", "queued"]
     plainly = {way: started([program, way]).stdout for way in ways}

@@ -223,7 +223,7 @@ static void killed(void)
 {
     static const int numbers[] = {SIGKILL, SIGTERM, SIGKILL, SIGUSR1};
 
-    for (int i = 0; i < 300; i++) {
+    for (int i = 0; i < 150; i++) {
         int number = numbers[i % 4];
         pid_t pid = fork();
         if (!pid) {
