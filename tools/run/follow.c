@@ -22,7 +22,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -36,13 +35,6 @@ static int is_same(pid_t pid, const char *path)
     return !stat(path, &a) && !stat(there, &b) && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
-static int has_memory(pid_t pid)
-{
-    struct rlimit data;
-
-    return !prlimit(pid, RLIMIT_DATA, NULL, &data) && data.rlim_cur >= DATA_SHORT;
-}
-
 /* By the rules for the program itself. */
 static const char *begin(const struct tracing *t, pid_t pid)
 {
@@ -53,7 +45,7 @@ static const char *begin(const struct tracing *t, pid_t pid)
     if (program_open(&p, name))
         return NULL;
     free(p.path);
-    if (p.kind != PROGRAM_PLAIN || !has_memory(pid) || !is_same(pid, "/") || !is_same(pid, t->loader) ||
+    if (p.kind != PROGRAM_PLAIN || memory_is_short(pid) || !is_same(pid, "/") || !is_same(pid, t->loader) ||
         !is_same(pid, p.interpreter))
         return NULL;
     return tracer_exchange(t, pid);

@@ -35,14 +35,15 @@
 #define HEAD 4096 /* contains the ELF header, program headers and notes */
 #define OWN_STACK 8192
 #define STACK 65536
+#define DATA_SHORT (1u << 20) /* the loader needs 21 KB, and a pass some 100 */
 #define ADDRESSES_SHORT (8u << 20) /* a program needs 2.6 MB, and with the loader 3.5 */
 
-int memory_is_short(void)
+int memory_is_short(pid_t pid)
 {
     struct rlimit data, addresses;
 
-    return (!getrlimit(RLIMIT_DATA, &data) && data.rlim_cur < DATA_SHORT) ||
-           (!getrlimit(RLIMIT_AS, &addresses) && addresses.rlim_cur < ADDRESSES_SHORT);
+    return (!prlimit(pid, RLIMIT_DATA, NULL, &data) && data.rlim_cur < DATA_SHORT) ||
+           (!prlimit(pid, RLIMIT_AS, NULL, &addresses) && addresses.rlim_cur < ADDRESSES_SHORT);
 }
 
 /* Reads the start of the loader's file.  NULL, or why the file cannot be executed. */

@@ -5,6 +5,8 @@
 #ifndef ITSELF_H
 #define ITSELF_H
 
+#include <sys/types.h>
+
 struct tracing;
 
 /* Executes `file` as execv does, with `loader` instead of its interpreter.  Returns only if that is
@@ -18,10 +20,8 @@ struct tracing;
 const char *execute_itself(const char *loader, const char *file, char **argv, int must,
                            void (*follow)(const struct tracing *));
 
-#define DATA_SHORT (1u << 20) /* of RLIMIT_DATA: the loader needs 21 KB, and a pass some 100 */
-
-/* Whether so little memory is allowed that our loader could take what the program needs. */
-int memory_is_short(void);
+/* Whether the process (0: this one) may have so little memory that our loader could take what the program needs. */
+int memory_is_short(pid_t pid);
 
 /* Why this file is no loader, or not all of one: a process that executes it would crash; or NULL. */
 const char *loader_damage(const char *loader);

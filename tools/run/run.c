@@ -178,7 +178,7 @@ static int takes_argv0(const struct program *p)
 /* Why the program is started plainly, or NULL. */
 static const char *objection(const struct program *p)
 {
-    return p->kind == PROGRAM_PLAIN && memory_is_short() ? "it may have less than 1 MiB of data, or 8 MiB of addresses (setrlimit(2))"
+    return p->kind == PROGRAM_PLAIN && memory_is_short(0) ? "it may have less than 1 MiB of data, or 8 MiB of addresses (setrlimit(2))"
                                                          : program_objection(p);
 }
 
@@ -190,7 +190,7 @@ static int object(const struct program *p, struct command *c)
     if (!why && !(off && !strcmp(off, "off")))
         return 0;
     c->plainly = 1;
-    c->children &= !memory_is_short();
+    c->children &= !memory_is_short(0);
     if (c->snapshot) /* plainly it would not stop */
         complain(c->name, "%s: %s", p->path, why ? why : "MVLD=off");
     else if (why)

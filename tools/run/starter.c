@@ -44,7 +44,7 @@ int main(int argc, char **argv)
         fputs("Usage: mvld-run PROGRAM [ARGUMENT...]\n", stderr);
         return TOOL_USAGE;
     }
-    if (!(off && !strcmp(off, "off")) && !access(loader, X_OK) && !memory_is_short()) /* `mvld run' needs more than this */
+    if (!(off && !strcmp(off, "off")) && !access(loader, X_OK) && !memory_is_short(0)) /* `mvld run' needs more than this */
         start(loader, argc, argv);
     execv(argv[1], argv + 1);
     int error = errno;
