@@ -31,6 +31,7 @@ int mvk_start(void)
     if (err)
         return refuse(-err, image.error);
     engine->tied_to_address = mvk_tied_to_address;
+    engine->return_thunk = mvk_return_thunk();
     return 0;
 }
 

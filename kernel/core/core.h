@@ -61,6 +61,9 @@ void mvk_check_text(struct mvk_change *, size_t n);
  * would not do the same. */
 int mvk_tied_to_address(uintptr_t code, size_t size);
 
+/* Where code jumps to instead of a return, if it does, or 0. */
+uintptr_t mvk_return_thunk(void);
+
 /* ---- core.c */
 
 /* Makes the engine.  Once. */

@@ -24,6 +24,8 @@
 #include <linux/static_call.h>
 #include <linux/stop_machine.h>
 #include <linux/vmalloc.h>
+#include <asm/alternative.h>
+#include <asm/nospec-branch.h>
 #include <asm/sections.h>
 #include <asm/setup.h>
 #include <asm/sync_core.h>
@@ -223,6 +225,11 @@ int mvk_tied_to_address(uintptr_t code, size_t size)
 		if (search_exception_tables(code + i))
 			return 1;
 	return static_call_text_reserved((void *)code, (void *)(code + size - 1));
+}
+
+uintptr_t mvk_return_thunk(void)
+{
+	return cpu_wants_rethunk() ? (uintptr_t)x86_return_thunk : 0;
 }
 
 static int change_pages(struct moment *m)

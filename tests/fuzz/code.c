@@ -106,7 +106,7 @@ static void body(const uint8_t *code, size_t size)
     struct mv_inline found;
     uint64_t word;
 
-    mv_inline_read(code, size, &found);
+    mv_inline_read(code, size, 0, &found);
     if (!found.usable)
         return;
     must(found.length <= MV_CALL_MAX && found.length < size);

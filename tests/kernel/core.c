@@ -56,6 +56,11 @@ int mvk_tied_to_address(uintptr_t code, size_t size)
     return others - code < size;
 }
 
+uintptr_t mvk_return_thunk(void)
+{
+    return (uintptr_t)thunk;
+}
+
 void mvk_check_text(struct mvk_change *changes, size_t n)
 {
     mvk_verify(changes, n);
@@ -206,6 +211,11 @@ static void pointers(void)
         write_code((uintptr_t)ten + 1, "\x0a", 1);
     }
     others = 0;
+    CHECK(mvk_apply(MV_REVERT, MV_ALL, NULL) >= 1);
+    operations.get = twelve; /* returns by the thunk: copied, so the call does not see what it becomes */
+    CHECK(mvk_apply(MV_COMMIT, MV_ALL, NULL) >= 1 && call_operation() == 12);
+    write_code((uintptr_t)twelve + 1, "\x0d", 1);
+    CHECK(call_operation() == 12 && operations.get() == 13);
     CHECK(mvk_apply(MV_REVERT, MV_ALL, NULL) >= 1);
     operations.get = before;
     CHECK(call_operation() == 7);

@@ -108,6 +108,10 @@ __asm__(".text\n.balign 16\n.globl nine\nnine:\n\t.byte 0x0f, 0x1f, 0x44, 0x00, 
 
 __asm__(".text\n.balign 16\n.globl ten\nten:\n\tmov $10, %eax\n\tret\n\t.skip 16, 0xcc\n");
 
+/* As a kernel's code returns if a return would be mispredicted. */
+__asm__(".text\n.balign 16\n.globl thunk\nthunk:\n\tret\n\t.skip 15, 0xcc\n"
+        ".globl twelve\ntwelve:\n\tmov $12, %eax\n\t.byte 0xe9\n\t.long thunk - . - 4\n\t.skip 16, 0xcc\n");
+
 struct operations operations = {.get = seven};
 
 #define ANNOTATE_RETPOLINE_SAFE ""

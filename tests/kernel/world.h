@@ -27,7 +27,8 @@ MULTIVERSE int trace(void);             /* the module's */
 MULTIVERSE int module_take(int *lock);  /* the module's, which asks the kernel's switch */
 int call_take(int *lock), call_level(void), call_from_init(int *lock), call_through(int *lock);
 void call_everywhere(int *lock);
-int call_operation(void), eight(void), nine(void), ten(void);
+int call_operation(void), eight(void), nine(void), ten(void), twelve(void);
+extern const char thunk[]; /* where twelve() jumps */
 void set_inline(bool value, int constant); /* fast, which decides in call_inline's body, and what read_step adds to */
 int call_inline(int n), read_step(void);
 int call_doubled(void), call_module_doubled(void); /* static variables `doubled` */

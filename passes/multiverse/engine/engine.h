@@ -205,6 +205,7 @@ struct mv_engine {
     /* NULL, or: do others change this code, or know it by its address?  Then a body there is not copied; nor is one with a
      * NOP of a jump's length. */
     int (*tied_to_address)(uintptr_t code, size_t size);
+    uintptr_t return_thunk;    /* 0, or where code jumps to instead of a `ret` */
     uint32_t n_slotted;        /* units whose words were made, so far */
     uint8_t n_asked;           /* operations requested by the program, up to MV_OFTEN */
     struct mv_engine *other;   /* the process already has this engine: use it */

@@ -41,7 +41,7 @@ static int is_out_of_reach(const struct mv_point *point)
             mv_is_far(mv_word_address(unit, point->other) + MV_PAD_SIZE, point->goal));
 }
 
-#define BODY_MAX 12u /* endbr64, an instruction of a site's length, rep ret */
+#define BODY_MAX 15u /* endbr64, an instruction of a site's length, rep ret or a jump */
 
 /* The unit whose code contains these bytes, or NULL. */
 static const struct mv_unit *unit_of(const struct mv_engine *engine, uintptr_t address, size_t size)
@@ -72,7 +72,7 @@ static void read_body(struct mv_engine *engine, struct mv_point *point)
         return;
     if (engine->some_moved)
         body = mv_readable(engine, body, size);
-    mv_inline_read((const uint8_t *)body, size, &point->inlined);
+    mv_inline_read((const uint8_t *)body, size, engine->return_thunk, &point->inlined);
     if (engine->tied_to_address && point->inlined.usable)
         point->inlined.usable = !point->inlined.nops && !engine->tied_to_address(body, size);
 }

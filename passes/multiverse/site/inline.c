@@ -2,7 +2,7 @@
  *
  * inline.c: whether a variant's body may replace its call.
  *
- *     [endbr64] [NOPs: pad, alignment, profiling] [one instruction] ret
+ *     [endbr64] [NOPs: pad, alignment, profiling] [one instruction] ret, or a jump to a kernel's return thunk
  *
  * The instruction must have the same effect at any address: no RIP-relative operand, no stack (the
  * call would have pushed an address), no control flow, no prefix with a meaning.  A list of plain
@@ -103,26 +103,34 @@ static int is_nop(const struct instruction *i)
            !(i->prefixes & (PREFIX_REP | PREFIX_REPNE));
 }
 
-/* ret, or rep ret */
-static int is_return(const uint8_t *code, size_t size)
+/* ret, rep ret, or jmp thunk */
+static int is_return(const uint8_t *code, size_t size, uintptr_t thunk)
 {
+    int32_t distance;
+
+    if (thunk && size >= 5 && code[0] == 0xe9) {
+        memcpy(&distance, code + 1, sizeof distance);
+        return (uintptr_t)code + 5 + (uintptr_t)(intptr_t)distance == thunk;
+    }
     return size && (code[0] == 0xc3 || (size >= 2 && code[0] == 0xf3 && code[1] == 0xc3));
 }
 
-void mv_inline_read(const uint8_t *body, size_t size, struct mv_inline *out)
+void mv_inline_read(const uint8_t *body, size_t size, uintptr_t thunk, struct mv_inline *out)
 {
     const uint8_t *end = body + size;
     struct instruction i = {.length = 0};
 
     memset(out, 0, sizeof *out);
+    out->thunk = thunk != 0;
     body += endbr64_size(body, size);
-    while (!is_return(body, (size_t)(end - body))) {
+    while (!is_return(body, (size_t)(end - body), thunk)) {
         if (!decode(body, (size_t)(end - body), &i))
             return;
         if (is_nop(&i)) {
             out->nops |= i.length == 2 || i.length == 5; /* not the one that replaces an endbr64 */
         } else {
-            if (i.length > MV_CALL_MAX || !is_return(body + i.length, (size_t)(end - body) - i.length) || !is_plain(body, &i))
+            if (i.length > MV_CALL_MAX || !is_return(body + i.length, (size_t)(end - body) - i.length, thunk) ||
+                !is_plain(body, &i))
                 return;
             memcpy(&out->bytes, body, i.length);
             out->length = i.length;

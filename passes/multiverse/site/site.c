@@ -60,7 +60,7 @@ int mv_body_encode(int jump, unsigned length, const struct mv_inline *body, uint
     unsigned prefixes = length - body->length;
 
     if (jump) { /* the body is followed by `ret`: only if it is nothing else */
-        if (body->length)
+        if (body->length || body->thunk)
             return 0;
         *out = 0xccccccccccc3u & UINT64_MAX >> (64 - 8 * length); /* ret; int3 … never reached */
         return 1;

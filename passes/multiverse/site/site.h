@@ -43,6 +43,7 @@ struct mv_inline {
     uint8_t usable; /* 0: must be called */
     uint8_t length; /* 0: the body is empty */
     uint8_t nops;   /* 1: the body has a NOP of the length of a jump, which the copy lacks */
+    uint8_t thunk;  /* 1: this code returns by a thunk, so no site may hold a plain `ret` */
     uint64_t bytes;
 };
 
@@ -119,8 +120,9 @@ void mv_read_encode(const uint8_t *load, unsigned length, uint64_t value, uint8_
                                   * to the next instruction */
 int mv_pad_encode(unsigned length, uintptr_t address, uintptr_t target, uint64_t *out);
 
-/* Reads a variant's body (inline.c), of which `size` bytes may be read. */
-void mv_inline_read(const uint8_t *body, size_t size, struct mv_inline *out);
+/* Reads a variant's body (inline.c), of which `size` bytes may be read, where it runs.  A jump to `thunk`, if that is not 0,
+ * is a return. */
+void mv_inline_read(const uint8_t *body, size_t size, uintptr_t thunk, struct mv_inline *out);
 /* The length of the instruction at `code` if it is position-independent and uses neither stack nor
  * control flow, or 0.  For the tests. */
 unsigned mv_inline_length(const uint8_t *code, size_t size);

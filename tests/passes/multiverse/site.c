@@ -190,9 +190,9 @@ static void accepts(void)
     struct mv_inline out;
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        mv_inline_read((const uint8_t *)cases[i].code, cases[i].size, &out);
+        mv_inline_read((const uint8_t *)cases[i].code, cases[i].size, 0, &out);
         CHECK(out.usable && out.length == cases[i].length, "body %zu", i);
-        mv_inline_read((const uint8_t *)cases[i].code, cases[i].size - 1, &out);
+        mv_inline_read((const uint8_t *)cases[i].code, cases[i].size - 1, 0, &out);
         CHECK(!out.usable, "body %zu without its end", i);
     }
 }
@@ -237,17 +237,39 @@ static void refuses(void)
     struct mv_inline out;
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        mv_inline_read((const uint8_t *)cases[i].code, cases[i].size, &out);
+        mv_inline_read((const uint8_t *)cases[i].code, cases[i].size, 0, &out);
         CHECK(!out.usable, "body %zu", i);
     }
-    mv_inline_read((const uint8_t *)"\xc3", 0, &out); /* size unknown */
+    mv_inline_read((const uint8_t *)"\xc3", 0, 0, &out); /* size unknown */
     CHECK(!out.usable);
-    mv_inline_read((const uint8_t *)"\xf3\x0f\x1e\xfa\x0f\x1f\x44\x00\x00\xc3", 10, &out); /* endbr64; nopl; ret */
+    mv_inline_read((const uint8_t *)"\xf3\x0f\x1e\xfa\x0f\x1f\x44\x00\x00\xc3", 10, 0, &out); /* endbr64; nopl; ret */
     CHECK(out.usable && !out.length && out.nops);
-    mv_inline_read((const uint8_t *)"\x66\x90\xc3", 3, &out); /* xchg %ax,%ax; ret */
+    mv_inline_read((const uint8_t *)"\x66\x90\xc3", 3, 0, &out); /* xchg %ax,%ax; ret */
     CHECK(out.usable && out.nops);
-    mv_inline_read((const uint8_t *)"\x66\x0f\x1f\x00\xc3", 5, &out); /* nopw (%rax), which was endbr64 */
+    mv_inline_read((const uint8_t *)"\x66\x0f\x1f\x00\xc3", 5, 0, &out); /* nopw (%rax), which was endbr64 */
     CHECK(out.usable && !out.nops);
+}
+
+/* A jump to the thunk is a return, and a return that a site holds would not be one by the thunk. */
+static void thunks(void)
+{
+    static const uint8_t body[] = {0xf3, 0x0f, 0x1e, 0xfa, 0xfa, 0xe9, 0x10, 0, 0, 0}; /* endbr64; cli; jmp */
+    uintptr_t thunk = (uintptr_t)body + sizeof body + 0x10;
+    struct mv_inline out;
+    uint64_t word;
+
+    mv_inline_read(body, sizeof body, thunk, &out);
+    CHECK(out.usable && out.length == 1 && out.bytes == 0xfa);
+    mv_inline_read(body, sizeof body - 1, thunk, &out);
+    CHECK(!out.usable, "a jump without its end");
+    mv_inline_read(body, sizeof body, thunk + 1, &out);
+    CHECK(!out.usable, "a jump elsewhere");
+    mv_inline_read(body, sizeof body, 0, &out);
+    CHECK(!out.usable, "there is no thunk");
+    mv_inline_read(body + 5, 5, thunk, &out);
+    CHECK(out.usable && !out.length && mv_body_encode(0, 5, &out, &word) && !mv_body_encode(1, 5, &out, &word));
+    mv_inline_read((const uint8_t *)"\xc3", 1, thunk, &out); /* a place where the thunk is not needed */
+    CHECK(out.usable && !mv_body_encode(1, 5, &out, &word));
 }
 
 int main(void)
@@ -257,5 +279,6 @@ int main(void)
     encodes();
     accepts();
     refuses();
+    thunks();
     return 0;
 }
