@@ -251,6 +251,10 @@ static void queued(void)
     for (int i = 0; i < 100; i++)
         if (usleep(1000))
             printf("usleep: %s\n", strerror(errno));
+    handle(SIGTRAP, 0);
+    __asm__ volatile("int3"); /* by which the tracer knows a loader that could not be opened */
+    raise(SIGTRAP);
+    printf("handled: %d\n", handled);
 }
 
 int main(int argc, char **argv)
