@@ -182,6 +182,7 @@ def others(folder):
     subprocess.run(["gcc", "-static", "-o", folder / "static", folder / "main.c"], check=True)
     same([folder / "static"], 0)
     same(["sh", "-c", f"{folder}/static; echo $?; /bin/true"], 2)
+    same(["sh", "-c", "for limit in '-d 500' '-v 7000'; do (ulimit $limit; cat /proc/self/maps) | grep -c ld-mvld; done"])
     done = started([*FOLLOW, "sh", "-c", "/bin/true; exit 5"], NO_NAMESPACES, env={"MVLD": "off"})
     check(done.returncode == 5 and LOADED not in done.stderr, f"MVLD=off: {done}")
     done = started([*FOLLOW, "sh", "-c", "exit 5"], lambda: [NO_NAMESPACES(), without(PTRACE, 0x50000 | errno.EPERM)()])

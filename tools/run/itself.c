@@ -42,8 +42,8 @@ int memory_is_short(pid_t pid)
 {
     struct rlimit data, addresses;
 
-    return (!prlimit(pid, RLIMIT_DATA, NULL, &data) && data.rlim_cur < DATA_SHORT) ||
-           (!prlimit(pid, RLIMIT_AS, NULL, &addresses) && addresses.rlim_cur < ADDRESSES_SHORT);
+    return prlimit(pid, RLIMIT_DATA, NULL, &data) || data.rlim_cur < DATA_SHORT ||
+           prlimit(pid, RLIMIT_AS, NULL, &addresses) || addresses.rlim_cur < ADDRESSES_SHORT;
 }
 
 /* Reads the start of the loader's file.  NULL, or why the file cannot be executed. */

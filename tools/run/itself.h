@@ -20,8 +20,9 @@ struct tracing;
 const char *execute_itself(const char *loader, const char *file, char **argv, int must,
                            void (*follow)(const struct tracing *));
 
-/* Whether the process (0: this one) may have so little memory that our loader could take what the program needs. */
-int memory_is_short(pid_t pid);
+/* Whether a process, 0: this one, may have so little memory that our loader could take what the program needs; also
+ * where the kernel does not say it. */
+int memory_is_short(pid_t);
 
 /* Why this file is no loader, or not all of one: a process that executes it would crash; or NULL. */
 const char *loader_damage(const char *loader);
