@@ -239,8 +239,8 @@ def xen(at):
 
 def guest(out, log, cpus, tests, times, more="", monitor="none", under=None):
     """The command that boots it.  The BIOS tells the kernel of one processor a socket; a guest on a loaded machine
-    sees its timer late (no_timer_check).  By that it would measure its TSC, and its ten minutes could be twenty seconds:
-    instead it counts ticks (tsc=unstable)."""
+    sees its timer late (no_timer_check).  It would measure its TSC by that timer, so that ten minutes of its clock could be over in
+    twenty seconds.  So it counts ticks instead (tsc=unstable)."""
     kernel = out / "arch/x86/boot/bzImage"
     append = f"panic=-1 reboot=t no_timer_check tsc=unstable preempt=full mvtimes={times} {more}"
     if under == "xen":

@@ -29,6 +29,8 @@
 #include <sys/types.h>
 #include <sys/user.h>
 
+#define CODE64 0x33 /* the code segment of 64-bit programs */
+
 /* An object of the process, as its host loader lists them. */
 struct attach_object {
     char *name;  /* its name there; for the executable from /proc */
@@ -68,7 +70,7 @@ int attach_fail(struct attach *, const char *format, ...) __attribute__((format(
 int attach_refused(struct attach *, pid_t thread, int error);
 int attach_has_ended(const struct attach *); /* or its first thread */
 int attach_is_gone(const struct attach *); /* all threads */
-int attach_has_executed(const struct attach *); /* another program: this one's memory is gone */
+int attach_has_executed(const struct attach *); /* the process has executed another program: this one's memory is gone */
 /* Reads a file of /proc/PID, NUL-terminated, to be freed; NULL: it cannot be read.  `size` may be
  * NULL. */
 char *attach_file(const struct attach *, const char *name, size_t *size);
@@ -174,10 +176,10 @@ int attach_has_children(const struct attach *, pid_t thread);
 int attach_is_on_its_stack(const struct attach *, const struct user_regs_struct *);
 
 /* ---- priority.c: a real-time priority for the tool and this thread, if the tool may have one */
-void attach_open_priority(struct attach *);
-void attach_await_priority(struct attach *); /* a second at most in all stops, while another tool has it */
+void attach_open_priority(struct attach *); /* its lock, if the tool may have the priority */
+void attach_await_priority(struct attach *); /* while another tool has it, but a second at most in all stops together */
 void attach_raise_priority(struct attach *, pid_t thread);
-void attach_restore_priority(struct attach *); /* also after a wait for it alone: others may have it */
+void attach_restore_priority(struct attach *); /* and lets others have it; also if it was awaited only */
 void attach_end_priority(struct attach *); /* restores it, and ends the thread of the tool that is for it */
 
 /* ---- library.c: between attach_begin() and attach_end() */

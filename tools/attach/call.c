@@ -316,7 +316,7 @@ int attach_give_back(struct attach *a)
 
     if (!s || !a->thread)
         return 0;
-    if (attach_has_executed(a)) /* its number may be that of the thread which did, and is traced, too */
+    if (attach_has_executed(a)) /* the thread that did so may have this number now, and gets no registers of the old program */
         return lost(a);
     xstate = (struct iovec){s->xstate, s->xstate_size};
     err = ptrace(PTRACE_SETSIGMASK, a->thread, (void *)sizeof s->mask, &s->mask) ||

@@ -180,7 +180,7 @@ static int find_program(struct attach *a, const char *exe, struct attach_object 
 
     *debug = 0;
     for (int other = 0; other < 2 && !*debug; other++) {
-        FILE *maps = attach_has_executed(a) ? NULL : open_maps(a);
+        FILE *maps = attach_has_executed(a) ? NULL : open_maps(a); /* those of the new program do not fit the old memory */
 
         if (!maps)
             return attach_fail(a, "process %d has ended", a->pid);

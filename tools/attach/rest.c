@@ -223,7 +223,7 @@ static int follow(struct attach *a, enum attach_place place)
     }
 }
 
-/* A thread that ends while it is traced is there until its tracer has heard of it, and who executes another program
+/* A thread that ends while it is traced is a zombie until its tracer has reaped it, and an execve(2) of another thread
  * waits for that. */
 int attach_release(pid_t thread, int signal)
 {
@@ -249,7 +249,7 @@ int attach_release_late(const struct attach *a, pid_t thread, unsigned milliseco
     do
         status = attach_wait(thread, clock_ns() + look, NULL);
     while (status == -1 && errno != ECHILD && clock_ns() < until && strchr("Rt", attach_thread_state(a, thread)));
-    if (status == -1 && errno == ECHILD) /* it has ended; or executed another program, and is the first thread by now */
+    if (status == -1 && errno == ECHILD) /* it has ended; or it has executed another program, and has the first thread's number */
         return ptrace(PTRACE_INTERRUPT, a->pid, NULL, NULL) ? 0 : attach_release(a->pid, 0);
     if (status == -1)
         return -1;

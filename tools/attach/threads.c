@@ -23,7 +23,6 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-#define CODE64 0x33 /* the code segment of 64-bit programs */
 #define TRIES 20
 #define TRY_US 50
 #define LOOK_NS UINT64_C(10000000)
@@ -37,48 +36,49 @@ static int is_known(const struct attach *a, pid_t thread)
     return thread == a->thread;
 }
 
-static int hear_end(const struct attach *a, pid_t thread)
+static int reap_thread(const struct attach *a, pid_t thread)
 {
     return thread && attach_thread_state(a, thread) == 'Z' && waitpid(thread, NULL, __WALL | WNOHANG) == thread;
 }
 
-/* A thread that executes another program waits until all others are gone, and so until their tracer has heard of their
- * ends. */
-static void hear_ends(struct attach *a, const struct attach_thread *but)
+/* A thread that executes another program waits until all others are gone, and those that are traced until their tracer has
+ * reaped them. */
+static void reap_ended(struct attach *a, const struct attach_thread *but)
 {
     for (struct attach_thread *t = a->others; t < a->others + a->n_others; t++)
-        if (t != but && hear_end(a, t->thread))
+        if (t != but && reap_thread(a, t->thread))
             t->thread = 0;
-    hear_end(a, a->thread); /* whoever needs it next finds that it is gone */
-    if (hear_end(a, a->stray))
+    reap_thread(a, a->thread); /* whoever needs it next finds that it is gone */
+    if (reap_thread(a, a->stray))
         a->stray = 0;
 }
 
-static struct attach *hears; /* for the signal's handler */
+static struct attach *seizing; /* for the signal's handler */
 
 /* Runs within attach_seize() only, and interrupts nothing but its system calls. */
-static void on_end(int signal)
+static void on_child(int signal)
 {
     int error = errno;
 
     (void)signal;
-    hear_ends(hears, NULL);
+    reap_ended(seizing, NULL);
     errno = error;
 }
 
-/* The kernel has the tool wait here while the process executes another program, which may wait for the tool to hear of
- * the ends of threads that it traces already. */
+/* PTRACE_SEIZE waits while the process executes another program.  That may wait until the tool has reaped threads which it
+ * traces already.  So SIGCHLD interrupts this wait.  The commands block all signals elsewhere (which.c), so that one which came
+ * before is handled here, too. */
 int attach_seize(struct attach *a, pid_t thread, unsigned long options)
 {
-    struct sigaction hear = {.sa_handler = on_end, .sa_flags = SA_RESTART | SA_NOCLDSTOP}, action;
-    sigset_t ends, mask;
+    struct sigaction reap = {.sa_handler = on_child, .sa_flags = SA_RESTART | SA_NOCLDSTOP}, action;
+    sigset_t child, mask;
     int err, error;
 
-    hears = a;
-    sigemptyset(&ends);
-    sigaddset(&ends, SIGCHLD);
-    sigaction(SIGCHLD, &hear, &action);
-    sigprocmask(SIG_UNBLOCK, &ends, &mask);
+    seizing = a;
+    sigemptyset(&child);
+    sigaddset(&child, SIGCHLD);
+    sigaction(SIGCHLD, &reap, &action);
+    sigprocmask(SIG_UNBLOCK, &child, &mask);
     err = ptrace(PTRACE_SEIZE, thread, NULL, options) ? -1 : 0;
     error = errno;
     sigprocmask(SIG_SETMASK, &mask, NULL);
@@ -131,9 +131,9 @@ static int wait_one(struct attach *a, struct attach_thread *t, uint64_t until)
     if (!t->thread)
         return 0;
     while ((status = attach_wait(t->thread, clock_ns() + LOOK_NS, NULL)) == -1 && errno == ETIMEDOUT && clock_ns() < until)
-        hear_ends(a, t);
+        reap_ended(a, t);
     if (status == -1) {
-        if (errno == ECHILD) /* it has the first thread's number by now, and is let go by that */
+        if (errno == ECHILD) /* it has executed it, and is let go by the first thread's number */
             return attach_fail(a, "process %d executes another program", a->pid);
         if (attach_thread_state(a, t->thread) != 'X' && attach_thread_state(a, t->thread) != 'Z')
             return attach_fail(a, "process %d: thread %d does not stop: it waits for a child of vfork(2), for a disk, or for "

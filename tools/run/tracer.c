@@ -8,6 +8,7 @@
  * loader after it.
  */
 #include "tools/run/tracer.h"
+#include "tools/attach/attach.h"
 #include "tools/common/tools.h"
 
 #include "loader/start/exchange.h"

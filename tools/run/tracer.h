@@ -9,8 +9,6 @@
 #include <sys/types.h>
 #include <sys/user.h>
 
-#define CODE64 0x33 /* the code segment of 64-bit programs */
-
 struct tracing {
     pid_t pid;         /* of the process that calls execv */
     int own, other;    /* ends of a pair of sockets: the tracer's, and the other process's */

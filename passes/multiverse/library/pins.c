@@ -245,7 +245,7 @@ void mv_pins_drop(struct mv_reply *reply)
     free(pins);
 }
 
-static void give(struct mv_reply *reply, const struct list *list)
+static void list_pins(struct mv_reply *reply, const struct list *list)
 {
     reply->pins = list->pins;
     reply->n_pins = list->n;
@@ -266,7 +266,7 @@ int mv_pins_take(struct mv_engine *engine, struct mv_reply *reply)
         return err;
     mv_list_each(list_object, &list);
     rimf_lock_release(&rimf_sys_kernel, &listing);
-    give(reply, &list);
+    list_pins(reply, &list);
     err = list.failed ? -ENOMEM : mv_ops_of(engine)->want_pins(engine, reply);
     if (err) {
         mv_pins_drop(reply);
@@ -281,9 +281,9 @@ int mv_pins_take(struct mv_engine *engine, struct mv_reply *reply)
         map = pin->handle = open_object(pin->name, RTLD_LAZY | RTLD_NOLOAD);
         if (map && (map->l_addr != pin->bias || map->l_ld != pin->dynamic)) {
             pin->handle = NULL;
-            reply->pins = NULL; /* as above */
+            reply->pins = NULL; /* a destructor may call us */
             dlclose(map); /* it was closed and opened again at another address */
-            give(reply, &list);
+            list_pins(reply, &list);
         }
     }
     return 0;
