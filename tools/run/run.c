@@ -223,6 +223,22 @@ static void put_loader(const struct program *p, struct command *c, const char *l
     put_in_front(c, loader);
 }
 
+/* Executes the loader, which loads the program; or the program plainly. */
+static int start_directly(const struct program *p, struct command *c, const char *loader, const char *damage, int must)
+{
+    char *name = *c->asked;
+
+    put_loader(p, c, loader);
+    if (!damage)
+        execv(loader, c->argv + c->first);
+    complain(c->name, "%s: %s%s: %s", p->path, must ? "" : "started without mvld: ", loader, damage ? damage : strerror(errno));
+    if (must)
+        return TOOL_FAILED;
+    *c->asked = name;
+    execvp(c->file, c->asked);
+    return cannot(c, c->file, errno);
+}
+
 static int start(const struct program *p, struct command *c, const char *loader)
 {
     const char *file = c->file, *why = NULL, *damage = loader_damage(loader);
@@ -252,21 +268,11 @@ static int start(const struct program *p, struct command *c, const char *loader)
     }
     if (as_it_is) {
         execvp(file, c->asked); /* by its path; what the kernel knows no format of is the shell's, as for env(1) */
-    } else {
-        if (why && !damage)
-            complain(c->name, "%s: started as with --direct: %s", p->path, why);
-        char *name = *c->asked;
-        put_loader(p, c, loader);
-        if (!damage)
-            execv(loader, c->argv + c->first);
-        complain(c->name, "%s: %s%s: %s", p->path, must ? "" : "started without mvld: ", loader,
-                 damage ? damage : strerror(errno));
-        if (must)
-            return TOOL_FAILED;
-        *c->asked = name;
-        execvp(file, c->asked);
+        return cannot(c, file, errno);
     }
-    return cannot(c, file, errno);
+    if (why && !damage)
+        complain(c->name, "%s: started as with --direct: %s", p->path, why);
+    return start_directly(p, c, loader, damage, must);
 }
 
 /* This process ends as a child that becomes the program: prints the snapshot whose folder the loader prints. */
