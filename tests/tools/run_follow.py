@@ -15,14 +15,13 @@ import subprocess
 import time
 from pathlib import Path
 
-from run_itself import COUNT, HERE, MVLD, STARTER, built_as_plainly, started, support
+from run_itself import HERE, MVLD, OTHER, STARTER, built_as_plainly, started, support
 from run_refused import PTRACE, UNSHARE, without
 from support import check
 
 NO_NAMESPACES = without(UNSHARE, 0x50000 | errno.EPERM)
 FOLLOW = [MVLD, "run", "--children", "--pass", "count", "--debug", "passes", "--"]
 LOADED = b" objects\n"  # what the pass says once in each process under mvld
-OTHER = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--"]
 
 
 def followed(command, **more):

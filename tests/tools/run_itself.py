@@ -179,18 +179,17 @@ def names(folder):
     same("another loader's", [build(folder, "foreign", f"-Wl,--dynamic-linker={folder}/loader")], under=False)
     if not os.geteuid() and shutil.which("setpriv"):
         folder.chmod(0o755)
-        other = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--"]
-        may = not started([*other, "test", "-r", os.path.abspath(MVLD)]).returncode
+        may = not started([*OTHER, "test", "-r", os.path.abspath(MVLD)]).returncode
         for name, mode in ("setuid", 0o4755), ("setgid", 0o2755), ("unreadable", 0o711):
             build(folder, name).chmod(mode)
             if may:
-                plainly = started([*other, "env", folder / name])  # setpriv itself still has rights
-                ours = started([*other, *run_by_mvld([folder / name])])
+                plainly = started([*OTHER, "env", folder / name])  # setpriv itself still has rights
+                ours = started([*OTHER, *run_by_mvld([folder / name])])
                 lines = set(plainly.stdout.splitlines()) ^ set(ours.stdout.splitlines())
                 check(plainly.returncode == ours.returncode == 7 and not lines, f"{name}: {lines}")
                 check(b" objects\n" not in ours.stderr, f"{name}: a pass ran")
         if may:
-            check(started([*other, *run_by_mvld([program])]).stderr.count(b" objects\n") == 1, "another user")
+            check(started([*OTHER, *run_by_mvld([program])]).stderr.count(b" objects\n") == 1, "another user")
 
 
 # ---- while it starts ---------------------------------------------------------------------------------
@@ -356,6 +355,7 @@ def project(folder):
         path.chmod(0o777)
 
 
+OTHER = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--"]  # as another user
 NAMING = [MVLD, "run", "--children", "--pass", "count", "--option", "count.names=yes", "--debug", "passes", "--"]
 
 
@@ -388,7 +388,7 @@ def children(folder):
     host = os.path.realpath(support.HOST_LOADER)
     users = [[]]
     if not os.geteuid() and shutil.which("setpriv"):
-        users.append(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--", "env"])
+        users.append([*OTHER, "env"])
     for number, user in enumerate(users):
         command = [*user, *NAMING]
         if started([*command[:-7], "--", "true"]).stderr:
