@@ -6,7 +6,7 @@
  * the _dl_open of glibc 2.43) passes its own third argument to another one:
  *
  *     push …
- *     mov %rdx, R           R: preserved across calls
+ *     mov %rdx, R           R: preserved across calls, or a slot of the frame, displacement(%rbp)
  *     …
  *     mov R, %rdi           or %rdx, if not overwritten yet
  *     …
@@ -157,37 +157,88 @@ static int is_move(const struct instruction *i, unsigned from, unsigned to)
            (instruction_is(i, 0, 0x8b) && operand_reg(i) == to && operand_rm(i) == from);
 }
 
-/* The register that preserves the third argument across calls, or 0.  The search ends at the first
- * call, on the path without branches, so nothing else can arrive. */
-static unsigned third_argument(const struct caller_function *function)
+/* Where a function keeps its third argument across calls: in a register, or in a slot of its frame. */
+struct kept {
+    unsigned reg; /* %rbx, %rbp, %r12 to %r15; 0: not in a register */
+    int64_t slot; /* its distance from %rbp; 0: not in the frame */
+};
+
+/* The distance of an operand `displacement(%rbp)`, or 0. */
+static int64_t slot_of(uintptr_t at, const struct instruction *i)
+{
+    const uint8_t *displacement = (const uint8_t *)at + i->displacement_at;
+
+    if (!i->has_modrm || operand_is_register(i) || i->rip || operand_rm(i) != RBP)
+        return 0;
+    switch (i->displacement_size) {
+    case 1: return (int8_t)*displacement;
+    case 4: return distance_at(displacement);
+    }
+    return 0;
+}
+
+/* Whether the instruction at `at` is a mov of 64 bits from %rdx to where that is kept: stores it. */
+static int is_keeping(uintptr_t at, const struct instruction *i, struct kept *kept)
+{
+    int64_t slot = slot_of(at, i);
+
+    for (unsigned r = RBX; r < 16; r++)
+        if ((r == RBX || r == RBP || r >= 12) && is_move(i, RDX, r)) {
+            *kept = (struct kept){r, 0};
+            return 1;
+        }
+    if (!slot || !instruction_is(i, 0, 0x89) || !(i->rex & 8) || operand_reg(i) != RDX)
+        return 0;
+    *kept = (struct kept){0, slot};
+    return 1;
+}
+
+/* The search ends at the first call, on the path without branches, so nothing else can arrive there. */
+static struct kept third_argument(const struct caller_function *function)
 {
     uintptr_t at = function->at, end = at + function->size;
+    struct kept kept = {0, 0};
     struct instruction i;
-    unsigned kept = 0;
 
     for (; at < end && decode((const uint8_t *)at, end - at, &i); at += i.length) {
         enum flow flow = instruction_flow(&i);
 
         if (flow != FLOW_NEXT && flow != FLOW_BRANCH)
             return kept;
-        for (unsigned r = 3; r < 16 && !kept; r++)
-            if ((r == 3 || r == 5 || r >= 12) && is_move(&i, RDX, r))
-                kept = r;
-        if (kept ? !keeps(&i, kept) && !is_move(&i, RDX, kept) : !keeps(&i, RDX))
-            return 0;
+        if (kept.slot)
+            continue;
+        if (kept.reg ? !keeps(&i, kept.reg) && !is_move(&i, RDX, kept.reg)
+                     : !is_keeping(at, &i, &kept) && !keeps(&i, RDX))
+            break;
     }
-    return 0;
+    return (struct kept){0, 0};
+}
+
+/* Whether the instruction brings the third argument to %rdi: 1 or 0; -1: it may change the slot that has it. */
+static int brings(uintptr_t at, const struct instruction *i, const struct kept *kept)
+{
+    struct kept same;
+
+    if (is_move(i, RDX, RDI) || (kept->reg && is_move(i, kept->reg, RDI)))
+        return 1;
+    if (!kept->slot || slot_of(at, i) != kept->slot)
+        return 0;
+    if (instruction_is(i, 0, 0x8b))
+        return (i->rex & 8) && operand_reg(i) == RDI;
+    return is_keeping(at, i, &same) ? 0 : -1;
 }
 
 unsigned caller_asks(const struct caller_function *function, struct call_way way)
 {
     uintptr_t at = function->at, end = at + function->size;
-    unsigned kept = third_argument(function), asks = 0;
+    struct kept kept = third_argument(function);
     int is_third = 0; /* %rdi has the third argument */
     struct instruction i;
+    unsigned asks = 0;
 
-    for (; kept && at < end; at += i.length) {
+    for (; (kept.reg || kept.slot) && at < end; at += i.length) {
         struct call_way here;
+        int brought;
 
         if (!decode((const uint8_t *)at, end - at, &i))
             return 0;
@@ -197,7 +248,10 @@ unsigned caller_asks(const struct caller_function *function, struct call_way way
                 return 0;
             asks++;
         }
-        if (is_move(&i, kept, RDI) || is_move(&i, RDX, RDI))
+        brought = brings(at, &i, &kept);
+        if (brought < 0)
+            return 0;
+        if (brought)
             is_third = 1;
         else if (!keeps(&i, RDI))
             is_third = 0;
