@@ -16,6 +16,9 @@
  * Example
  *
  *     #include <multiverse.h>
+ *     #include <stdbool.h>
+ *
+ *     void report(void), work(void), run(void);   // run calls step
  *
  *     __attribute__((multiverse)) bool verbose;
  *     __attribute__((multiverse)) void step(void) { if (verbose) report(); work(); }
