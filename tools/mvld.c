@@ -77,6 +77,9 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < sizeof subcommands / sizeof *subcommands; i++)
         if (!strcmp(argv[1], subcommands[i].name)) {
             serve_all(&subcommands[i]);
+            char name[32]; /* as getopt says it */
+            snprintf(name, sizeof name, "mvld %s", argv[1]);
+            argv[1] = name;
             return flush_output(subcommands[i].run(argc - 1, argv + 1));
         }
     fprintf(stderr, "mvld: no subcommand `%s'; see mvld --help\n", argv[1]);

@@ -40,5 +40,6 @@ with open("/dev/full", "w") as full:
     p = subprocess.run([mvld, "passes"], stdout=full, stderr=subprocess.PIPE, timeout=60)
 equal((p.returncode, p.stderr), (1, b"mvld: writing the output: No space left on device\n"),
       "output that cannot be written is a failure")
-equal(run(mvld, "passes", "--nonsense")[0], 2, "an unknown option is wrong usage")
+equal(run(mvld, "passes", "--nonsense"), (2, "", "mvld passes: unrecognized option '--nonsense'\n"),
+      "an unknown option is wrong usage")
 finish()
