@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""dev.py DEV: ./dev for a user who cannot become root; what `./dev uninstall` removes itself; help without a build.
+"""dev.py DEV: ./dev for a user who cannot become root; what `./dev uninstall` removes itself; that libraries are found
+after `./dev install`; help without a build.
 
 A failure means that somebody who asks an administrator for packages has to ask more than once, or that files or
 folders are left, or others' are gone.
@@ -32,7 +33,7 @@ def commands(folder, *names, **stubs):
 with support.scratch_folder() as folder:
     (folder / "tools").mkdir()
     commands(folder, "bash", "dirname", "env", "rm", "rmdir", "sed", "sort", "xargs", id="echo 1000",
-             sudo='case "$*" in *" /var/"*) ;; *) exec "$@" ;; esac', ninja="exit 0", systemctl="exit 0")
+             sudo='echo "$*" >>"$MVLD_BUILD/said"; case "$*" in *" /var/"* | *ldconfig) ;; *) exec "$@" ;; esac', ninja="exit 0", systemctl="exit 0")
     commands(folder / "tools", **{"mvld-restore": "exit 0"})
     ours = [folder / "lib" / name for name in ("ld.so", "mvld/run", "mvld/passes/a.so", "mvld/passes/with space.so")]
     for file in *ours, folder / "lib/mvld-others/b.so", folder / "meson-logs/installed-whole.txt":
@@ -44,6 +45,16 @@ with support.scratch_folder() as folder:
     support.check(done.returncode == 0 and not done.stderr, f"uninstall: {done}")
     left = sorted(str(path.relative_to(folder)) for path in (folder / "lib").rglob("*"))
     support.check(left == ["lib/mvld-others", "lib/mvld-others/b.so"], f"uninstall leaves {left}")
+    support.check((folder / "said").read_text().endswith("\n/sbin/ldconfig\n"), "ldconfig still knows what is gone")
+
+with support.scratch_folder() as folder:
+    # All packages are there.
+    commands(folder, "bash", "dirname", "env", "grep", "sed", id="echo 1000", gcc="exit 0", meson="exit 0", ninja="exit 0",
+             sudo='echo "$*" >>"$MVLD_BUILD/said"', **{"apt-cache": "exit 0", "apt-get": "exit 0", "dpkg-query": "echo install ok installed"})
+    done = subprocess.run([dev, "install"], env={"PATH": str(folder), "MVLD_BUILD": str(folder)}, capture_output=True, text=True, timeout=60)
+    support.check(done.returncode == 0, f"install: {done}")
+    said = (folder / "said").read_text().splitlines()
+    support.check(said[-2].startswith("meson install ") and said[-1] == "/sbin/ldconfig", f"as root: {said}")
 
 with tempfile.TemporaryDirectory() as folder:
     # No sudo, and nothing is installed.
