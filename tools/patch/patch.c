@@ -28,7 +28,7 @@ static const char usage[] =
     "  --all          each process that has LIBRARY; listing: each that has a replaced function\n"
     "  --replace ...  LIBRARY is a name as libc.so.6 or libc.so, or a program's, or a path; its FUNCTION\n"
     "                 may be NAME@VERSION; again for more\n"
-    "  --undo ...     again for more\n"
+    "  --undo ...     LIBRARY and FUNCTION as the list has them; again for more\n"
     "  --build-id ID  refuse a LIBRARY of another build\n"
     "  --json         as JSON\n"
     "  --help         this text\n"

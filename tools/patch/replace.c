@@ -132,8 +132,9 @@ static int check_twice(struct attach *a, const struct work *w, size_t n, const s
 {
     for (size_t i = 0; i < n_list; i++)
         if (list[i].in_force && list[i].record.entry == w[n].at)
-            return attach_fail(a, "process %d: %s:%s is replaced already, by %s of %s: undo that first", a->pid,
-                               w[n].what->library, w[n].what->function, list[i].what.with, list[i].what.file);
+            return attach_fail(a, "process %d: %s:%s is replaced already, by %s of %s: --undo %s:%s first", a->pid,
+                               w[n].what->library, w[n].what->function, list[i].what.with, list[i].what.file,
+                               list[i].what.library, list[i].what.function);
     for (size_t i = 0; i < n; i++)
         if (w[i].at == w[n].at)
             return refuse(a, w[n].what, "it is named twice");
@@ -348,7 +349,7 @@ int undo_functions(struct attach *a, const struct replacement *what, size_t n)
     for (size_t i = 0; !err && i < n; i++) {
         const struct patched *p = find_record(list, n_list, &what[i]);
 
-        err = p ? 0 : refuse(a, &what[i], "nothing replaces it");
+        err = p ? 0 : refuse(a, &what[i], "it is not in the list of what is replaced");
         pages[i] = p ? p->page : 0;
         for (size_t k = 0; !err && k < i; k++)
             err = pages[k] == pages[i] ? refuse(a, &what[i], "it is named twice") : 0;
