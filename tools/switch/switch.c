@@ -78,6 +78,26 @@ static int is_listed(const struct request *q, const struct live_switch *s)
     return meant;
 }
 
+static int read_answer(struct reach *r, struct answer *a, char *said)
+{
+    return answer_parse(a, said)
+        ? attach_fail(r->attach, "process %d: its libmultiverse answers as no version of ours does", r->attach->pid) : 0;
+}
+
+/* Each name means a switch.  0, or -1: the process has none of that name. */
+static int check_names(struct reach *r, const struct request *q, const struct answer *a)
+{
+    for (size_t i = 0; i < q->n_names; i++) {
+        size_t found = 0;
+
+        for (size_t k = 0; k < a->n_switches; k++)
+            found += (size_t)is_meant(&a->switches[k], q->names[i], strlen(q->names[i]));
+        if (!found)
+            return attach_fail(r->attach, "process %d has no switch %s", r->attach->pid, q->names[i]);
+    }
+    return 0;
+}
+
 static int is_pattern(const char *name, size_t length)
 {
     for (size_t i = 0; i < length; i++)
@@ -250,10 +270,8 @@ static char *change(struct reach *r, const struct request *q)
 
     if (q->n_names) {
         said = reach_ask(r, "list");
-        wrong = !said || answer_parse(&a, said);
+        wrong = !said || read_answer(r, &a, said);
     }
-    if (said && wrong)
-        attach_fail(r->attach, "process %d: its libmultiverse answers as no version of ours does", r->attach->pid);
     for (size_t i = 0; !wrong && i < q->n_names; i++)
         wrong = add_change(r, &a, q->names[i], &text);
     answer_free(&a);
@@ -272,13 +290,12 @@ static int visit(pid_t pid, const void *request, struct json *j)
 
     if (!reach_open(&r, pid) && !reach_begin(&r))
         said = q->is_change ? change(&r, q) : reach_ask(&r, "list");
-    if (!said || attach_end(r.attach)) {
+    if (!said || attach_end(r.attach) || (!q->is_change && (read_answer(&r, &a, said) || check_names(&r, q, &a)))) {
         status = explain(q, &r);
-    } else if (q->is_change) {
-        told(q, j, r.attach, said);
-        status = TOOL_OK;
-    } else if (!answer_parse(&a, said)) {
-        if (j)
+    } else {
+        if (q->is_change)
+            told(q, j, r.attach, said);
+        else if (j)
             list_json(q, j, r.attach, &a);
         else
             list_text(q, r.attach, &a);
@@ -332,6 +349,7 @@ int tool_switch(int argc, char **argv)
         {"help", no_argument, NULL, 'h'}, {0}};
     struct request q = {.action = NULL};
     struct processes processes = {0};
+    const char *action;
     size_t n_values = 0;
     int c, status;
 
@@ -346,9 +364,14 @@ int tool_switch(int argc, char **argv)
                 return TOOL_FAILED;
             q.all = 1;
             break;
-        case 'c': q.action = "commit"; break;
-        case 'r': q.action = "revert"; break;
-        case 'k': q.action = "keep"; break;
+        case 'c':
+        case 'r':
+        case 'k':
+            action = c == 'c' ? "commit" : c == 'r' ? "revert" : "keep";
+            if (q.action && strcmp(q.action, action) != 0)
+                return wrong_usage("one of --commit, --revert and --keep", "");
+            q.action = action;
+            break;
         case 'j': q.json = 1; break;
         case 'h': fputs(usage, stdout); return TOOL_OK;
         default: return TOOL_USAGE;
@@ -357,7 +380,7 @@ int tool_switch(int argc, char **argv)
     q.names = argv + optind;
     q.n_names = (size_t)(argc - optind);
     for (size_t i = 0; i < q.n_names; i++)
-        n_values += strchr(q.names[i], '=') != NULL;
+        n_values += strcspn(q.names[i], "=") > 0 && strchr(q.names[i], '=');
     q.is_change = q.action || n_values;
     if (!processes.n)
         return wrong_usage("say which process: -p PID or --all PROGRAM", "");

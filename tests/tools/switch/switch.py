@@ -187,6 +187,10 @@ def wrong(folder):
             code, out, err = run(MVLD, command, "-p", number)
             check(code == 2 and not out and "number" in err, f"{command} -p {number}: {code} {out} {err}")
     equal(switch(program, "--commit", "fast")[0], 2, "a name without a value")
+    equal(switch(program, "--keep", "--revert", "fast=1")[0], 2, "two of --commit, --revert, --keep")
+    for arguments in ["none"], ["fast", "none"], ["--json", "no*"]:
+        code, out, err = switch(program, *arguments)
+        check((code, out.strip("[]\n")) == (1, "") and "no switch no" in err, f"list {arguments}: {code} {out} {err}")
     program.end()
     code, _, err = switch(program)
     check(code == 1 and "no process" in err, f"a process that has ended: {err}")
