@@ -194,6 +194,18 @@ with scratch() as folder:
     (folder / "changed").write_bytes(data)
     refused(folder / "changed", "changed after set-interp", "--restore")
 
+    # What cannot be written is not changed, and has no row in the record of changes; an earlier row stays.
+    build(folder / "large")
+    rows = folder / "rows"
+    too_large = ["sh", "-c", "trap '' XFSZ; ulimit -f 8; exec \"$@\"", "sh", mvld, "set-interp", "--loader", long]
+    listed = lambda: (rows / "changes").read_text().count("/large\t") if (rows / "changes").exists() else 0
+    code, out, err = run("env", f"MVLD_STATE={rows}", *too_large, folder / "large")
+    equal((code, interpreter(folder / "large"), listed()), (1, plainly, 0), f"the disk is full: {err}")
+    equal(run("env", f"MVLD_STATE={rows}", mvld, "set-interp", "--loader", long, folder / "large")[0], 0, "it has space")
+    build(folder / "large")
+    equal(run("env", f"MVLD_STATE={rows}", *too_large, folder / "large")[0], 1, "an upgrade, and the disk is full again")
+    equal((interpreter(folder / "large"), listed()), (plainly, 1), "the row for `mvld enable --stale'")
+
     # A package replaces the program while set-interp writes or restores it: the new one stays.
     subprocess.run(["gcc", "-shared", "-fPIC", "-o", folder / "upgrade.so", "-x", "c", "-"], input=UPGRADE,
                    text=True, check=True)

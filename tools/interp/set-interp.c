@@ -101,6 +101,30 @@ static const char *forget_change(const char *path)
     return why;
 }
 
+static int is_recorded(const char *path)
+{
+    char *record = changes_path();
+    struct changes rows = {0};
+    const struct change *row = NULL;
+
+    if (record && !changes_read(record, &rows))
+        while ((row = changes_next(&rows, row, path)) && strcmp(row->field[CHANGE_KIND], "interp") != 0)
+            ;
+    changes_free(&rows);
+    free(record);
+    return row != NULL;
+}
+
+static int starts_by(const char *path, const char *loader)
+{
+    struct elf_file f;
+    const char *interp = elf_file_open(&f, path) ? NULL : interp_of(&f);
+    int is_same = interp && !strcmp(interp, loader);
+
+    elf_file_close(&f);
+    return is_same;
+}
+
 /* NULL, or why the program is as it was. */
 static const char *set_interp(const struct request *r, struct elf_file *f, const char *path)
 {
@@ -118,9 +142,12 @@ static const char *set_interp(const struct request *r, struct elf_file *f, const
     if (interp_edit(f, r->loader, &now))
         return f->error;
     record_append(f, &now);
+    int recorded = is_recorded(path);
     why = record_change(path, r->loader, interp);
     if (!why || r->force)
         why = replace_file(f, &now);
+    if (why && !recorded && !starts_by(path, r->loader))
+        forget_change(path);
     free(now.at);
     return why;
 }
