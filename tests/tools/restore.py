@@ -40,6 +40,7 @@ def everything_taken_back(folder):
     set_interp(programs[0][0])
     equal(len(rows()), 3, "twice is one row")
     listed = run(restore, "--list")[1]
+    equal(run("sh", "-c", 'exec "$0" --list >/dev/full', restore)[::2], (1, "mvld-restore: the output cannot be written\n"), "--list")
     for path, before in programs:
         check(path.read_bytes() != before, f"{path} was changed")
         contains(listed, f"{path}: {loader}\n", "--list")
@@ -56,7 +57,8 @@ def everything_taken_back(folder):
     for path, before in programs:
         check(path.read_bytes() == before, f"{path}: byte for byte")
     equal(rows(), [], "the record is empty")
-    equal(run(restore, folder / "one")[0], 1, "what is not in the record")
+    equal(run(restore, folder / "one"), (1, "", f"mvld-restore: {folder}/one is not in the record; --list shows what is\n"),
+          "what is not in the record")
 
 
 def changed_since(folder):

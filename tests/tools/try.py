@@ -143,6 +143,8 @@ with scratch() as scratched:
     equal(tried(folder, "sleep", "60")[:2], (1, ""), "a program that does not end")
     check(time.monotonic() - begin < 40, "neither its analysis nor its snapshot waits for its end")
     equal(tried(folder, "--seconds", "x", "true")[0], 2, "wrong usage")
+    code, out, err = run("sh", "-c", 'exec "$0" try --seconds 0.5 true >/dev/full', mvld)
+    equal((code, err), (1, "mvld try: the output cannot be written: No space left on device\n"), "output that is lost")
     without_room(folder, program)
     as_a_command(folder, program)
     interrupted(folder, program)

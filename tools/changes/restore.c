@@ -145,7 +145,10 @@ int main(int argc, char **argv)
     if (j)
         json_begin(j, NULL, '[');
     for (int i = optind; i < argc; i++)
-        unknown += !is_recorded(&rows, argv[i]);
+        if (!is_recorded(&rows, argv[i])) {
+            fprintf(stderr, "mvld-restore: %s is not in the record; --list shows what is\n", argv[i]);
+            unknown = 1;
+        }
     for (size_t i = rows.n; i-- > 0;) { /* the newest first */
         if (list)
             j ? list_json(&rows.row[i], j) : list_change(&rows.row[i]);
@@ -154,10 +157,8 @@ int main(int argc, char **argv)
     }
     if (j)
         json_end(j, ']');
-    if (unknown) {
-        fputs("mvld-restore: not every program named is in the record; --list shows it\n", stderr);
+    if (unknown)
         status = TOOL_FAILED;
-    }
     if (all && !status) {
         cached_remove_all();
         changes_end(record);
@@ -166,5 +167,9 @@ int main(int argc, char **argv)
         close(lock);
     changes_free(&rows);
     free(record);
+    if (ferror(stdout) || fflush(stdout)) {
+        fputs("mvld-restore: the output cannot be written\n", stderr);
+        status = TOOL_FAILED;
+    }
     return status;
 }

@@ -128,7 +128,7 @@ static void undo_since(const struct target *t, const struct state *s)
 static void print_text(const struct target *t, const struct way *way, const char *place)
 {
     char *disable = shell_command("mvld disable", t->program);
-    printf("%s starts under mvld by %s%s%s; `%s' takes it back\n", t->program, way->name,
+    printf("%s starts under mvld by %s%s%s; to take it back: %s\n", t->program, way->name,
            way->text ? " " : "", way->text ? place : "", disable);
     free(disable);
     if (way == ways && !geteuid())

@@ -171,7 +171,10 @@ static int measure(const struct options *o, const char *scratch, char **argv)
         return TOOL_FAILED;
     }
     int status = report(&runs, o, argv[0]);
-    fflush(stdout);
+    if (ferror(stdout) || fflush(stdout)) {
+        complain("try", "the output cannot be written: %s", strerror(errno));
+        return TOOL_FAILED;
+    }
     return status;
 }
 
@@ -213,7 +216,7 @@ int tool_try(int argc, char **argv)
         case 's':
             o.seconds = strtod(optarg, &end);
             if (*end || !(o.seconds > 0 && o.seconds <= 3600)) {
-                complain("try", "--seconds %s: not a number from 0 to 3600", optarg);
+                complain("try", "--seconds %s: not a number above 0, up to 3600", optarg);
                 return TOOL_USAGE;
             }
             break;
