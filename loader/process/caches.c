@@ -113,8 +113,13 @@ long caches_lock(const struct loader *l, const char *snapshot, uint32_t user, in
     *why = "the name of the cache is too long";
     if (!caches_beside(snapshot, CACHE_LOCK, path, sizeof path))
         return -ENAMETOOLONG;
-    cache_make_folders(l->sys, path, 2); /* errors appear in the next call */
-    return cache_lock(l->sys, AT_FDCWD, path, user, wait, why);
+    int error = cache_make_folders(l->sys, path, 2);
+    long fd = cache_lock(l->sys, AT_FDCWD, path, user, wait, why);
+    if (fd == -ENOENT && error) {
+        *why = "the folder of the cache cannot be made";
+        return error;
+    }
+    return fd;
 }
 
 #define YOUNG 60 /* seconds */

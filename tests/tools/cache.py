@@ -59,6 +59,9 @@ with tempfile.TemporaryDirectory() as scratch:
     equal((status, json.loads(said)), (1, None), f"mvld build --json that fails: {why}")
     equal(run(mvld, "build", "--json", program / "none", env=env)[:2], (126, "null\n"), "its exit code")
     equal(run(mvld, "build", "--json", "--run", program, env=env)[:2], (2, ""), "the program's output is no JSON")
+    equal(run(mvld, "build", "--check", "--run", program, env=env)[:2], (2, ""), "--check runs nothing")
+    if os.path.ismount("/sys"):  # where nobody can make a folder
+        contains(build(code=1, XDG_CACHE_HOME="/sys"), "the folder of the cache cannot be made (error ", "why there is no lock")
     equal(run(mvld, "run", "--json", program, env=env)[0], 2, "mvld run --json")
     contains(cache("list"), f"good        {program}  0.0 MiB of code of 1 of ", "list")
     contains(run(mvld, "cache", "list", env=env)[1], f"good        {program} ", "the user's cache")
@@ -230,6 +233,7 @@ with tempfile.TemporaryDirectory() as scratch:
     config.write_text("[app]\nmatch = *\npasses = nothing\n")
     contains(build(code=1), "there is no pass 'nothing'", "a wrong pipeline")
     for option in ("--all", "--other-mvld"):
-        contains(run(mvld, "cache", "list", option, env=env)[2], "Usage", f"{option} is for prune")
-    equal(run(mvld, "cache", "frob", env=env)[0], 2, "no such action")
+        contains(run(mvld, "cache", "list", option, env=env)[2], f"{option}", f"{option} is for prune")
+    equal(run(mvld, "cache", "frob", env=env), (2, "", "mvld cache: list, verify or prune, not frob; see mvld cache --help\n"),
+          "no such action")
 finish()

@@ -36,6 +36,8 @@ with scratch() as folder:
     code, out, err = run(mvld, "passes", folder)
     equal((code, out), (1, ""), "a file that is no pass")
     contains(err, f"mvld passes: {folder}/text.so: ", "a file that is no pass")
+    code, out, err = run(mvld, "passes", folder / "none")
+    equal((code, out, err), (1, "", f"mvld passes: {folder}/none: No such file or directory\n"), "no such folder")
 with open("/dev/full", "w") as full:
     p = subprocess.run([mvld, "passes"], stdout=full, stderr=subprocess.PIPE, timeout=60)
 equal((p.returncode, p.stderr), (1, b"mvld: writing the output: No space left on device\n"),

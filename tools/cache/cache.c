@@ -207,12 +207,20 @@ static int read_action(const char *word, enum action *out)
     return -1;
 }
 
-/* Options of prune are valid for prune only, and the limit is that of a whole cache. */
-static int is_usage(const struct request_of *r, int folders, uint64_t *bound)
+static int wrong_usage(const char *why, const char *what)
 {
-    if (r->action == PRUNE)
-        return !(r->size && (folders || cache_read_size(r->size, bound)));
-    return !r->all && !r->others && !r->size;
+    complain("cache", "%s%s; see mvld cache --help", why, what);
+    return TOOL_USAGE;
+}
+
+/* Options of prune are valid for prune only, and the limit is that of a whole cache. */
+static int check_options(const struct request_of *r, int folders, uint64_t *bound)
+{
+    if (r->action != PRUNE)
+        return r->all || r->others || r->size ? wrong_usage("--all, --other-mvld and --size are for prune", "") : 0;
+    if (r->size && folders)
+        return wrong_usage("--size is that of this user's cache, and not of a folder", "");
+    return r->size && cache_read_size(r->size, bound) ? wrong_usage("no size such as 500M: --size ", r->size) : 0;
 }
 
 int tool_cache(int argc, char **argv)
@@ -239,10 +247,14 @@ int tool_cache(int argc, char **argv)
         }
     }
     int folders = argc - optind - 1;
-    if (read_action(argv[optind], &r.action) || !is_usage(&r, folders, &bound)) {
+    if (optind == argc) {
         fputs(usage, stderr);
         return TOOL_USAGE;
     }
+    if (read_action(argv[optind], &r.action))
+        return wrong_usage("list, verify or prune, not ", argv[optind]);
+    if ((c = check_options(&r, folders, &bound)))
+        return c;
     if (r.json)
         json_begin(r.json, NULL, '[');
     list(&r, argv + optind + 1, folders);

@@ -188,13 +188,21 @@ int tool_passes(int argc, char **argv)
     }
     if (l.json)
         json_begin(&j, NULL, '[');
-    for (int i = optind; i < argc; i++)
-        n += passes_each(argv[i], list, &l);
+    for (int i = optind; i < argc; i++) {
+        int folder = open(argv[i], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+        if (folder < 0)
+            complain("passes", "%s: %s", argv[i], strerror(errno));
+        else
+            close(folder);
+        l.refused |= folder < 0;
+        n += folder < 0 ? 0 : passes_each(argv[i], list, &l);
+    }
     if (optind == argc)
         n = passes_each(path_passes(), list, &l);
     if (l.json)
         json_end(&j, ']');
-    if (!n)
+    if (!n && !l.refused)
         complain("passes", "there are none in %s", optind == argc ? path_passes() : argv[optind]);
     return n && !l.refused ? TOOL_OK : TOOL_FAILED;
 }

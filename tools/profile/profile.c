@@ -148,7 +148,7 @@ static void print_text(const struct recording *r, const struct hot *hot, size_t 
     }
 }
 
-static int print(const struct recording *r, size_t least, int json)
+static int print(const struct recording *r, const char *file, size_t least, int json)
 {
     struct hot *hot = NULL;
     size_t n = 0;
@@ -161,8 +161,7 @@ static int print(const struct recording *r, size_t least, int json)
             hot[n++] = (struct hot){r->files[i], k, r->files[i]->samples[k]};
         }
     if (!n) {
-        complain("profile", "none of %zu samples is in a function of a file that can be read",
-                 r->n_samples);
+        complain("profile", "%s: none of its %zu samples is in a function of a file that can be read", file, r->n_samples);
         return TOOL_FAILED;
     }
     qsort(hot, n, sizeof *hot, hotter);
@@ -203,9 +202,10 @@ int tool_profile(int argc, char **argv)
         fputs(usage, stderr);
         return TOOL_USAGE;
     }
-    status = read_recording(&r, argc > optind ? argv[optind] : "perf.data");
+    const char *file = argc > optind ? argv[optind] : "perf.data";
+    status = read_recording(&r, file);
     if (!status)
-        status = print(&r, least, json);
+        status = print(&r, file, least, json);
     recording_forget(&r);
     return status;
 }

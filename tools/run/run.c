@@ -340,8 +340,14 @@ static int run(const struct command *blank, const char *usage, int argc, char **
         case 'D': command.direct = 1; break;
         case 'C': command.children = 1; break;
         case 'h': fputs(usage, stdout); return TOOL_OK;
-        case 'r': command.snapshot = "run"; break;
-        case 'k': command.snapshot = "check"; break;
+        case 'r':
+        case 'k':
+            if (!strcmp(command.snapshot, c == 'r' ? "check" : "run")) {
+                complain(command.name, "--check and --run exclude each other: --check runs nothing of PROGRAM");
+                return TOOL_USAGE;
+            }
+            command.snapshot = c == 'r' ? "run" : "check";
+            break;
         case 'j': command.json = 1; break;
         default:
             if (request_option(&r, command.name, c, optarg))
