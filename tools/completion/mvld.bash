@@ -13,11 +13,12 @@ _mvld()
         case $(sed -n "s/^  $before \([A-Z]*\).*/\1/p" <<<"$help") in
         PASS) candidates=$("$1" passes 2>/dev/null | sed -n 's/^\([a-z-]*\): .*/\1/p') ;;
         WAY) candidates="wrapper unit set-interp" ;;
+        PID) candidates=$(cd /proc && echo [0-9]*) ;;
         PROGRAM) mapfile -t COMPREPLY < <(compgen -c -- "$current") ;;
         ?*) ;;
         *)
             case $current in
-            -*) candidates=$(sed -n 's/^  \(--[a-z0-9-]*\).*/\1/p' <<<"$help") ;;
+            -*) candidates=$(sed -n 's/^  \(-[a-z0-9-]*\).*/\1/p' <<<"$help") ;;
             */*) ;;
             *)
                 candidates=$(sed -n 's/^  \([a-z]*\)  .*/\1/p' <<<"$help")

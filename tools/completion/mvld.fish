@@ -16,12 +16,14 @@ function __mvld_complete
             $mvld passes 2>/dev/null | sed -n 's/^\([a-z-]*\): .*/\1/p'
         case WAY
             printf '%s\n' wrapper unit set-interp
+        case PID
+            string match -r '\d+$' /proc/*
         case PROGRAM
             __fish_complete_command
         case '?*' # a file, or a word that only the user knows
         case '*'
             if string match -q -- '-*' $current
-                printf '%s\n' $help | sed -n 's/^  \(--[a-z0-9-]*\) *[A-Z.=]*  *\(.*\)/\1\t\2/p; s/^  \(--[a-z0-9-]*\) [A-Z.=]*$/\1/p'
+                printf '%s\n' $help | sed -n 's/^  \(-[a-z0-9-]*\) *[A-Z.=]*  *\(.*\)/\1\t\2/p; s/^  \(-[a-z0-9-]*\) [A-Z.=]*$/\1/p'
             else
                 printf '%s\n' $help | sed -n 's/^  \([a-z]*\)  *\(.*\)/\1\t\2/p'
                 string match -q '*PROGRAM*' "$help"; and __fish_complete_command
