@@ -95,11 +95,15 @@ static int one_of(struct ini_slice key, struct ini_slice value, const char *cons
 static int check_passes(struct ini_slice list, const char *file, unsigned line,
                         const struct why *why)
 {
-    struct ini_slice element;
+    struct ini_slice element, other;
 
-    while (ini_list_next(&list, &element))
+    while (ini_list_next(&list, &element)) {
         if (!ini_is_name(element) || ini_is(element, "app"))
             return refuse_at(why, EINVAL, file, line, "'%.*s' is no name of a pass", SHOW(element));
+        for (struct ini_slice rest = list; ini_list_next(&rest, &other);)
+            if (element.length == other.length && !memcmp(element.at, other.at, other.length))
+                return refuse_at(why, EINVAL, file, line, "the pass '%.*s' is in the pipeline twice", SHOW(element));
+    }
     return 0;
 }
 

@@ -50,10 +50,6 @@ static int find_passes(struct pipeline *p, const struct why *why)
 
         if (!name)
             return no_memory(why);
-        for (size_t i = 0; i < p->n; i++)
-            if (rimf_streq(p->passes[i].name, name))
-                return refuse_at(why, EINVAL, p->order->file, p->order->line,
-                                 "the pass '%s' is in the pipeline twice", name);
         error = pipeline_find_pass(p, name, &p->passes[p->n], why);
         if (error)
             return error;

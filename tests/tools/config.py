@@ -77,6 +77,7 @@ with scratch() as scratched:
     for text, said in (("[app\n", ":1: the section's ']' is missing"),
                        ("[app]\npasses = a\n", ":1: this [app] does not say which program"),
                        ("[x]\n", ":1: [x] belongs to no program"),
+                       ("[app]\nmatch = a\npasses = a, b, a\n", ":3: the pass 'a' is in the pipeline twice"),
                        (app("true", "[count]", "@ /etc/x.conf", "k = 1"), ":5: the line is neither"),
                        (app("true", "[count]", "@ /etc/x.conf = 1"), ":5: the key has a character that no key has"),
                        (app("true", "[count]", "k = 1", "k = 2"), ":6: 'k' of [count] is said twice, first in line 5"),
