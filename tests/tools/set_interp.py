@@ -202,6 +202,9 @@ with scratch() as folder:
     code, out, err = run("env", f"MVLD_STATE={rows}", *too_large, folder / "large")
     equal((code, interpreter(folder / "large"), listed()), (1, plainly, 0), f"the disk is full: {err}")
     equal(run("env", f"MVLD_STATE={rows}", mvld, "set-interp", "--loader", long, folder / "large")[0], 0, "it has space")
+    code, out, err = run("env", f"MVLD_STATE={rows}", mvld, "status", folder / "large")
+    check(code == 1 and out.endswith(f"it starts under another mvld's loader, {long} -> mvld disable {folder}/large\n"),
+          f"status: {code} {out}{err}")
     build(folder / "large")
     equal(run("env", f"MVLD_STATE={rows}", *too_large, folder / "large")[0], 1, "an upgrade, and the disk is full again")
     equal((interpreter(folder / "large"), listed()), (plainly, 1), "the row for `mvld enable --stale'")

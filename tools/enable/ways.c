@@ -134,6 +134,16 @@ static const char *unfit(const char *program)
     return p.kind == PROGRAM_SCRIPT ? "it is a script" : program_objection(&p);
 }
 
+/* Whether another mvld's loader starts it, for instance that of another prefix. */
+static int is_foreign(const char *program)
+{
+    struct program p;
+    if (program_open(&p, program))
+        return 0;
+    free(p.path);
+    return p.kind == PROGRAM_FOREIGN;
+}
+
 /* Another mvld made it, for instance in another prefix. */
 static int is_of_this_mvld(const struct way *way, const struct change *c)
 {
@@ -180,5 +190,8 @@ char *way_trouble(const struct change *c, char **remedy)
     }
     free(*remedy);
     *remedy = NULL;
-    return NULL;
+    if (way->text || !is_foreign(program))
+        return NULL;
+    *remedy = shell_command("mvld disable", program);
+    return must_print("it starts under another mvld's loader, %s", loader);
 }
