@@ -230,6 +230,8 @@ def kept(machine):
     did([machine.mvld, "enable", edited, other])
     config = machine.apps / "apps.d" / "edited.conf"
     config.write_text(config.read_text() + "; a note of mine\n")
+    snapshot = machine.status(edited)["snapshot"]
+    check(snapshot.startswith("/var/cache/mvld/snapshots/"), f"the snapshot of a configuration that is to be made anew: {snapshot}")
     check("was changed since mvld made it" in machine.fails("disable", edited), "an edited file")
     check(config.exists() and edited.read_bytes() == Path("/bin/bash").read_bytes(), "the file stays, the program is restored")
     for path in Path(f"{prefix}/bin/mvld"), Path(f"{libdir}/mvld/ld-mvld.so.1"):

@@ -220,7 +220,8 @@ static char *compare_overlay(const struct manifest_file *file, uint32_t number, 
     return why;
 }
 
-static char *compare_overlays(const struct manifest_file *file)
+/* Whether they are the files that were written; and their code, if `bytes`. */
+static char *compare_overlays(const struct manifest_file *file, int bytes)
 {
     const struct manifest_header *h = file->view.header;
     char *why = NULL;
@@ -232,14 +233,14 @@ static char *compare_overlays(const struct manifest_file *file)
 
         if (fd < 0)
             continue;
-        why = compare_overlay(file, i, fd, name);
+        why = bytes ? compare_overlay(file, i, fd, name) : NULL;
         close(fd);
     }
     return why;
 }
 
 /* Compares moved code, and tables of relocations. */
-static char *compare_rest(const struct manifest_file *file)
+static char *compare_rest(const struct manifest_file *file, int bytes)
 {
     const struct manifest *m = &file->view;
     const char *name = manifest_tables_name(m);
@@ -248,21 +249,21 @@ static char *compare_rest(const struct manifest_file *file)
 
     if (fd < 0)
         return why;
-    for (uint32_t i = 0; i < m->header->n_relocations && !why; i++)
+    for (uint32_t i = 0; bytes && i < m->header->n_relocations && !why; i++)
         why = compare_pages(fd, m->relocations[i].size, m->relocations[i].offset, m->relocations[i].hash, name);
-    if (!why && m->region)
+    if (bytes && !why && m->region)
         why = compare_region(m->region, fd);
     close(fd);
     return why;
 }
 
-static char *damage(const struct cached *c)
+static char *damage(const struct cached *c, int bytes)
 {
-    char *why = compare_overlays(&c->file);
+    char *why = compare_overlays(&c->file, bytes);
 
     if (!why && (c->file.view.region || c->file.view.header->n_relocations))
-        why = compare_rest(&c->file);
-    return why || !c->later.map ? why : compare_overlays(&c->later);
+        why = compare_rest(&c->file, bytes);
+    return why || !c->later.map ? why : compare_overlays(&c->later, bytes);
 }
 
 /* ---- opening ---------------------------------------------------------------------- */
@@ -319,8 +320,8 @@ void cached_open(struct cached *c, const char *path, int compare)
     if ((c->why = other_maker(c)) || (c->why = other_pass(&c->file.view)))
         return;
     c->why = open_later(c);
-    if (!c->why && compare)
-        c->why = damage(c);
+    if (!c->why)
+        c->why = damage(c, compare);
     c->state = CACHE_DAMAGED;
     if (c->why)
         return;

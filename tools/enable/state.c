@@ -42,13 +42,19 @@ static void measure(struct program_state *s)
     free(folder);
 }
 
+/* Before it may stand that the configuration is to be made anew. */
+static const char *last_line(const char *said)
+{
+    for (const char *next; (next = strchr(said, '\n')) && next[1];)
+        said = next + 1;
+    return said;
+}
+
 /* The loader's last line, without its prefix.  NULL: there is nothing that a snapshot could hold. */
 static char *reason(const char *said)
 {
     static const char start[] = STORE_REFUSAL;
-    const char *line = said;
-    for (const char *next; (next = strchr(line, '\n')) && next[1];)
-        line = next + 1;
+    const char *line = last_line(said);
     line += strncmp(line, start, strlen(start)) ? 0 : strlen(start);
     if (!strncmp(line, STORE_NOTHING, strlen(STORE_NOTHING)))
         return NULL;
@@ -62,7 +68,8 @@ void state_try(struct program_state *s, const struct way *way, const char *progr
     if (enable_run(way, (const char *const[]){"build", "--check", program, NULL}, &said)) {
         s->why = reason(said);
     } else {
-        s->snapshot = must_print("%.*s", (int)strcspn(said, "\n"), said);
+        const char *line = last_line(said);
+        s->snapshot = must_print("%.*s", (int)strcspn(line, "\n"), line);
         measure(s);
     }
     free(said);
