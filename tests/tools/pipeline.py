@@ -43,6 +43,7 @@ with scratch() as folder:
     contains(out, f"prefix = here ; {config}:7\n", "an option")
     contains(out, "at-most = 100000 ; default\n", "a default")
     contains(out, "its interpreter is ", "how it comes to run")
+    contains(out, "by what `mvld enable' makes", "how it comes to run")
 
     found = json.loads(pipeline("--json", "true", env=env)[1])
     equal((found["file"], found["line"], found["match"], found["placement"]),

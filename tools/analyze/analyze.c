@@ -208,10 +208,13 @@ static int parse(struct wish *wish, int argc, char **argv)
         paths_add(&wish->paths, argv[i]);
     if (wish->all)
         paths_of_system(&wish->paths);
-    int wrong = !wish->paths.n || (wish->json && wish->explain);
-    if (wrong)
+    if (wish->json && wish->explain) {
+        complain("analyze", "--json and --explain exclude each other; see mvld analyze --help");
+        return TOOL_USAGE;
+    }
+    if (!wish->paths.n)
         fputs(usage, stderr);
-    return wrong ? TOOL_USAGE : TOOL_OK;
+    return wish->paths.n ? TOOL_OK : TOOL_USAGE;
 }
 
 static int explain_all(const struct wish *wish)

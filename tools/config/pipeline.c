@@ -49,8 +49,8 @@ static void print_way(const struct program *p, int planned)
     else if (objection)
         printf("; passes cannot run in it: %s\n", objection);
     else if (planned && p->kind == PROGRAM_PLAIN)
-        printf("; its interpreter is %s: this happens under `mvld run', or after `mvld "
-               "set-interp'\n", p->interpreter);
+        printf("; its interpreter is %s: this happens under `mvld run', by what `mvld enable' makes, "
+               "or after `mvld set-interp'\n", p->interpreter);
     free(reader);
 }
 

@@ -24,7 +24,7 @@ static const char usage[] =
     "what this prints of one; - reads that from standard input:\n"
     "  perf script -G --show-mmap-events -F pid,ip,sym,dso\n"
     "Best recorded without moved code, at a high rate, of the program doing its real work:\n"
-    "  MVLD=off perf record -F 5000 PROGRAM; mvld profile >program.order\n"
+    "  MVLD=off perf record -N -F 5000 PROGRAM; mvld profile >program.order\n"
     "\n"
     "  --least N            leave out functions with fewer than N samples (1)\n"
     "  --json               as JSON, which concat does not read\n"

@@ -137,6 +137,11 @@ static int add_change(struct reach *r, const struct answer *a, const char *name,
 
 /* ---- listing */
 
+static const char *plural(size_t n)
+{
+    return n == 1 ? "" : "s";
+}
+
 static void list_text(const struct request *q, const struct attach *t, const struct answer *a)
 {
     printf("process %d (", t->pid);
@@ -152,9 +157,9 @@ static void list_text(const struct request *q, const struct attach *t, const str
         switch_value(s, value);
         fputs("  switch ", stdout);
         print_name(stdout, s->name);
-        printf(" = %s  %s%s at 0x%lx, %zu functions%s\n", value, type,
+        printf(" = %s  %s%s at 0x%lx, %zu function%s%s\n", value, type,
                s->flags & MULTIVERSE_SWITCH_CONSTANT ? ", a constant" : "", s->address, s->n_functions,
-               s->is_bound ? "" : ", unbound");
+               plural(s->n_functions), s->is_bound ? "" : ", unbound");
     }
     for (size_t i = 0; i < a->n_functions; i++) {
         const struct live_function *f = &a->functions[i];
@@ -165,8 +170,8 @@ static void list_text(const struct request *q, const struct attach *t, const str
         print_name(stdout, f->name);
         printf(" of ");
         print_name(stdout, f->object);
-        printf(": %s%s, %zu variants, %zu sites%s%s%s%s\n", *f->active ? "bound to " : "not bound",
-               f->active, f->n_variants, f->n_sites,
+        printf(": %s%s, %zu variant%s, %zu site%s%s%s%s%s\n", *f->active ? "bound to " : "not bound",
+               f->active, f->n_variants, plural(f->n_variants), f->n_sites, plural(f->n_sites),
                *f->why ? ", " : "", *f->why ? f->outcome : "", *f->why ? ": " : "", f->why);
     }
 }
@@ -244,8 +249,8 @@ static void told(const struct request *q, struct json *j, const struct attach *t
     sscanf(text, "%zu\t%zu\t%zu\t%zu", &changed, &unchanged, &generic, &refused);
     report = report ? report + 1 : "";
     if (!j) {
-        printf("process %d: %s: %zu functions changed, %zu as they were, %zu generic (stopped for %lu us)\n",
-               t->pid, q->action, changed, unchanged, generic, t->pause / 1000);
+        printf("process %d: %s: %zu function%s changed, %zu unchanged, %zu generic (stopped for %lu us)\n",
+               t->pid, q->action, changed, plural(changed), unchanged, generic, t->pause / 1000);
         fputs(report, stdout);
         return;
     }
