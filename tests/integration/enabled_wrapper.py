@@ -62,6 +62,10 @@ def wrapper(machine):
     check(found["remedy"] == f"mvld disable {program}" and "gone" in found["trouble"], f"status: {found}")
     did([machine.mvld, "disable", "tool"])
     check(not (COMMANDS[0] / "tool").exists(), "the program is gone, and now its wrapper")
+    did([machine.mvld, "enable", own])
+    own.unlink()
+    did(["sh", "-c", f'cd "{own.parent}" && {machine.mvld} disable ./own'])
+    check(did([machine.restore, "--list"]) == "", "a program that is gone, by a path from here")
 
 
 def wrapper_alone(machine):

@@ -79,14 +79,29 @@ static const char *recorded_program(const struct changes *rows, const char *name
     return name;
 }
 
+/* Also of a file that is gone, if its folder is there; or NULL. */
+static char *real_path(const char *path)
+{
+    char *real = realpath(path, NULL), *slash = strrchr(path, '/');
+    if (real || !slash)
+        return real;
+    char *folder = must_print("%.*s/", (int)(slash - path), path), *at = realpath(folder, NULL);
+    real = at ? must_print("%s/%s", strcmp(at, "/") ? at : "", slash + 1) : NULL;
+    free(folder);
+    free(at);
+    return real;
+}
+
 char *enable_program(const struct changes *rows, const char *name)
 {
     char *found = program_find(name), *wrapped = found ? NULL : wrapper_program(name);
     const char *path = found ? found : wrapped ? wrapped : name;
     /* An upgrade may have made a link of it. */
-    char *real = changes_next(rows, NULL, path) ? must_print("%s", path) : realpath(path, NULL);
-    if (!real)
+    char *real = changes_next(rows, NULL, path) ? must_print("%s", path) : real_path(path);
+    if (!real || (!changes_next(rows, NULL, real) && access(real, F_OK))) {
+        free(real);
         real = must_print("%s", recorded_program(rows, name, path));
+    }
     free(found);
     free(wrapped);
     return real;
