@@ -32,19 +32,27 @@ def commands(folder, *names, **stubs):
 
 with support.scratch_folder() as folder:
     (folder / "tools").mkdir()
-    commands(folder, "bash", "dirname", "env", "rm", "rmdir", "sed", "sort", "xargs", id="echo 1000",
+    commands(folder, "bash", "dirname", "env", "grep", "rm", "rmdir", "sed", "sort", "test", "xargs", id="echo 1000",
+             getent='echo "root:x:0:0:::"; echo "ada:x:1001:1002::$MVLD_BUILD/ada:"; echo "bob:x:1003:1003::$MVLD_BUILD/bob:"',
+             setpriv='echo "$*" >>"$MVLD_BUILD/restored"',
              sudo='echo "$*" >>"$MVLD_BUILD/said"; case "$*" in *" /var/"* | *ldconfig) ;; *) exec "$@" ;; esac', ninja="exit 0", systemctl="exit 0")
     commands(folder / "tools", **{"mvld-restore": "exit 0"})
     ours = [folder / "lib" / name for name in ("ld.so", "mvld/run", "mvld/passes/a.so", "mvld/passes/with space.so")]
     for file in *ours, folder / "lib/mvld-others/b.so", folder / "meson-logs/installed-whole.txt":
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text("")
+    ours.append(folder / "lib/mvld-restore")
+    commands(folder / "lib", **{"mvld-restore": "exit 0"})
+    (folder / "ada/.local/state/mvld").mkdir(parents=True)
+    (folder / "ada/.local/state/mvld/changes").write_text("")
     (folder / "meson-logs/installed-whole.txt").write_text("".join(f"{file}\n" for file in ours))
     done = subprocess.run([dev, "uninstall"], env={"PATH": str(folder), "MVLD_BUILD": str(folder)}, capture_output=True,
                           text=True, timeout=60)
     support.check(done.returncode == 0 and not done.stderr, f"uninstall: {done}")
     left = sorted(str(path.relative_to(folder)) for path in (folder / "lib").rglob("*"))
     support.check(left == ["lib/mvld-others", "lib/mvld-others/b.so"], f"uninstall leaves {left}")
+    support.check((folder / "restored").read_text() == f"--reuid 1001 --regid 1002 --init-groups --reset-env {folder}/lib/mvld-restore --all\n",
+                  "each user's programs, and by the user")
     support.check((folder / "said").read_text().endswith("\n/sbin/ldconfig\n"), "ldconfig still knows what is gone")
 
 with support.scratch_folder() as folder:
