@@ -323,7 +323,8 @@ int pipeline_library_is_spacious(const struct pipeline *p, size_t i)
 {
     const struct planned_pass *pass = brings(p, i);
 
-    return pass && (pass->flags & MVLD_PASS_MOVES);
+    /* A pass that adds code (code_add) brings concat's region, too. */
+    return pass && (pass->flags & MVLD_PASS_MOVES || rimf_streq(rimf_file_name(pass->library), "libconcat.so.1"));
 }
 
 const char *pipeline_setting(const struct pipeline *p, const char *key)

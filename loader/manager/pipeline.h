@@ -37,7 +37,7 @@ int pipeline_complete(struct pipeline *, char *why, size_t why_size);
 const char *pipeline_library(const struct pipeline *, size_t i);
 /* Returns 1 if this is one of them. */
 int pipeline_brings(const struct pipeline *, const char *library);
-/* Whether it takes much address space (MVLD_PASS_MOVES). */
+/* Whether it takes much address space: that of a pass with MVLD_PASS_MOVES, and libconcat.so.1. */
 int pipeline_library_is_spacious(const struct pipeline *, size_t i);
 /* A key of the [app] section that is stage 0's own ("placement", "patch"), or NULL. */
 const char *pipeline_setting(const struct pipeline *, const char *key);

@@ -25,12 +25,12 @@ class World:
         support.take(folder, "loader/manager/isolates", "main", "libvault.so", "isolate.so")
         support.analyze(folder, self.program, folder / "libvault.so")
 
-    def run(self, *arguments, passes="isolate", options=f"library = libvault.so\n{GATES}", **more):
+    def run(self, *arguments, passes="isolate", options=f"library = libvault.so\n{GATES}", prefix=(), **more):
         """The finished process, and the log."""
         (self.folder / "conf").write_text(f"[app]\nmatch = main\npasses = {passes}\n[isolate]\n{options}" +
                                          support.COPY * ("concat" in passes))
-        done = subprocess.run([self.program, *arguments], stdin=subprocess.DEVNULL, timeout=100, capture_output=True,
-                              text=True, env=support.clean_environment(
+        done = subprocess.run([*prefix, self.program, *arguments], stdin=subprocess.DEVNULL, timeout=100,
+                              capture_output=True, text=True, env=support.clean_environment(
                                   XDG_CACHE_HOME=self.folder, MVLD_CONFIG=self.folder / "conf", MVLD_DEBUG="passes",
                                   MVLD_PASS_PATH=":".join(map(str, [self.folder, *PASSES])),
                                   MVLD_DEBUG_OUTPUT=self.folder / "log", **more))
@@ -59,6 +59,10 @@ def refused(world):
     plain = world.run(passes="", MVLD="off")[0].stdout
     done, log = world.run(options=f"library = libvault.so\n{GATES}gate.x = no_such\n")
     check(done.stdout == plain and done.returncode == 0 and "there is no no_such" in log, f"{done}{log}")
+    for limit in 100_000_000, 1_000_000_000:  # gates would be in libconcat.so.1, which takes 320 MiB
+        done, log = world.run(prefix=["prlimit", f"--as={limit}"], passes="isolate, concat")
+        check((done.returncode, done.stdout, done.stderr) == (0, plain, "") and "isolate: no code is added" in log,
+              f"{done}{log}")
     for options, why in (("-z,lazy", "the host loader writes to slots in it"),
                          ("-z,now,-z,norelro,--section-start=.init_array=0x8000", "the host loader reads the dynamic section")):
         subprocess.run(["gcc", "-O2", "-shared", "-fPIC", f"-Wl,--build-id,{options}", "-o", world.folder / "libvault.so",
