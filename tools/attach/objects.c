@@ -224,13 +224,21 @@ static int add_program(struct attach *a, uint64_t until, uint64_t *debug)
 
 void attach_path(const struct attach *a, const struct attach_object *object, char *to, size_t size)
 {
-    char exe[4096];
+    char exe[4096], path[4200];
+    const char *name = object->name;
+    FILE *maps = *name == '/' ? NULL : open_maps(a); /* its working folder may be another one by now */
+    uint64_t start;
 
+    while (maps && name != path && !next_beginning(maps, &start, path))
+        if (start == object->start)
+            name = path;
+    if (maps)
+        fclose(maps);
     name_of_exe(a, exe, sizeof exe);
-    if (!strcmp(object->name, exe)) /* even if its name is another file's by now */
+    if (!strcmp(name, exe)) /* even if its name is another file's by now */
         snprintf(to, size, "/proc/%d/exe", a->pid);
     else
-        snprintf(to, size, "/proc/%d/root%s", a->pid, object->name);
+        snprintf(to, size, "/proc/%d/root%s", a->pid, name);
 }
 
 /* 2: this is its name; 1: up to a version; or 0. */
