@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -344,10 +345,15 @@ int attach_mapping(const struct attach *a, uint64_t address, char **text, uint64
 /* Whether this range is in one mapping, which has the protection. */
 static int is_mapped_as(const struct attach *a, uint64_t address, size_t size, char protection)
 {
-    char *maps = attach_file(a, "maps", NULL), has[8];
+    struct query q = {.size = sizeof q, .address = address};
+    char *maps, has[8];
     uint64_t start, end;
-    int is = !find_mapping(maps, address, &start, &end, has) && address + size <= end && strchr(has, protection);
+    int is;
 
+    if (!ioctl(a->maps, QUERY, &q))
+        return address + size <= q.end && q.protection & (protection == 'w' ? PROT_WRITE : PROT_EXEC);
+    maps = attach_file(a, "maps", NULL);
+    is = !find_mapping(maps, address, &start, &end, has) && address + size <= end && strchr(has, protection);
     free(maps);
     return is;
 }

@@ -163,6 +163,7 @@ int attach_interrupt(struct attach *a)
 
 /* ---- what the thread has */
 
+/* What the thread is to execute of libc's is no code while mvld, in a process that starts, writes to these pages. */
 static int is_at(const struct attach *a, enum attach_place place, const struct user_regs_struct *r, int waits)
 {
     uint64_t arguments[2] = {r->rdi, r->rsi};
@@ -170,7 +171,7 @@ static int is_at(const struct attach *a, enum attach_place place, const struct u
     if ((int64_t)r->orig_rax < 0 || a->stopped->number == SYS_restart_syscall || !attach_is_on_its_stack(a, r))
         return 0;
     return (place == ATTACH_IN_CALL || attach_is_rest(a, a->stopped->number, arguments, waits)) &&
-           !attach_is_in_handler(a, r);
+           !attach_is_in_handler(a, r) && attach_is_code(a, a->syscall_ret) && attach_is_code(a, a->restorer);
 }
 
 /* The system call that the thread is in.  That of a restarted one was read before the stop, and holds if the thread has

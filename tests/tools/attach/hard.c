@@ -22,6 +22,7 @@
  *     forks     another thread makes children all the time; the first one waits in epoll_wait(2)
  *     clones    its first thread makes children without a pause; another one, with a filter, waits in epoll_wait(2)
  *     dlopens   another thread opens and closes libm all the time
+ *     written   libc's code cannot be executed for half a second: somebody writes there
  *     exec      another thread executes the program anew, again and again, thirty times
  *     exit      another thread ends it, with status 7, after a time by chance
  */
@@ -29,6 +30,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <link.h>
 #include <linux/io_uring.h>
 #include <poll.h>
 #include <pthread.h>
@@ -40,6 +42,7 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -307,6 +310,40 @@ static void by_exit(void)
     sleeps(NULL);
 }
 
+static int find_code(struct dl_phdr_info *info, size_t size, void *to)
+{
+    for (int i = 0; size && i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+        uintptr_t start = info->dlpi_addr + p->p_vaddr;
+
+        if (p->p_flags & PF_X && (uintptr_t)dlsym(RTLD_DEFAULT, "puts") - start < p->p_memsz) {
+            *(struct iovec *)to = (struct iovec){(void *)start, p->p_memsz};
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static inline long call(long number, const void *a, size_t b, long c)
+{
+    __asm__ volatile("syscall" : "+a"(number) : "D"(a), "S"(b), "d"(c) : "rcx", "r11", "memory");
+    return number;
+}
+
+static void by_written(void)
+{
+    struct iovec code = {0};
+    const struct timespec half = {0, 500000000};
+
+    puts("ready");
+    fflush(stdout);
+    dl_iterate_phdr(find_code, &code);
+    call(SYS_mprotect, code.iov_base, code.iov_len, PROT_READ | PROT_WRITE);
+    call(SYS_nanosleep, &half, 0, 0);
+    call(SYS_mprotect, code.iov_base, code.iov_len, PROT_READ | PROT_EXEC);
+    wait_for_input();
+}
+
 static const struct {
     const char *name;
     void (*run)(void);
@@ -314,7 +351,7 @@ static const struct {
             {"filtered", by_filtered}, {"late", by_filtered}, {"coroutine", by_coroutine}, {"adjacent", by_adjacent}, {"handler", by_handler},
             {"shallow", by_shallow}, {"ring", by_ring}, {"masked", by_masked}, {"forked", by_forked},
             {"long", by_long}, {"forks", by_forks}, {"clones", by_clones}, {"dlopens", by_dlopens},
-            {"exec", by_exec}, {"exit", by_exit}};
+            {"written", by_written}, {"exec", by_exec}, {"exit", by_exit}};
 
 int main(int argc, char **argv)
 {
