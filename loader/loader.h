@@ -44,6 +44,7 @@ struct loader {
     int direct;     /* run as a program, not as an interpreter */
     int hooked;
     int started;
+    int within; /* an event of a dlopen or dlclose */
 
     /* loader/process */
     struct block *block;

@@ -131,6 +131,17 @@ static void first_event(struct loader *l)
         rimf_image_set_alone(l->image, 0);
 }
 
+/* The host loader's lock serialises these events.  So one that finds another unfinished is in a child of fork(2), which a
+ * thread made during another's dlopen: in the middle of passes, for ever.  Such a child's new objects stay as they are. */
+static void once(struct loader *l, void (*handle)(struct loader *))
+{
+    if (l->within)
+        return;
+    l->within = 1;
+    handle(l);
+    l->within = 0;
+}
+
 void loader_event(struct loader *l)
 {
     if (l->debug_musl)
@@ -140,7 +151,7 @@ void loader_event(struct loader *l)
     if (l->debug->r_state == RT_CONSISTENT && l->debug->r_map) {
         relocatestage_compare(l);
         if (l->started)
-            objects_changed(l);
+            once(l, objects_changed);
         else if (l->debug_musl || is_complete(l)) /* musl raises no earlier event */
             first_event(l);
     }
@@ -326,6 +337,6 @@ uintptr_t loader_init(struct loader *l, size_t index)
     uintptr_t own = slot->own ? slot->map->l_addr + slot->own->d_un.d_ptr : (uintptr_t)loader_no_init;
 
     release_all(l);
-    objects_relocated(l);
+    once(l, objects_relocated);
     return own;
 }

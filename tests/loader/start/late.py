@@ -163,6 +163,16 @@ def threads(program):
     check(done.returncode == 0, done.stdout + done.stderr)
 
 
+def forked(program):
+    """A child of a fork during another thread's dlopen goes on with what passes had begun there, which crashes."""
+    program.library("held", "-DHOLDS")
+    done = program.run("^libheld.so")
+    if "child: 14\n" in done.stdout:
+        support.skip("the host loader leaves its lock taken")
+    check((done.returncode, done.stdout) == (0, "main constructor: 1\none constructor: 0, ok\nlibone.so: opened\n"
+          "held constructor: 1, ok\nlibheld.so: opened\nchild: 0\nheld destructor\n"), f"{done}")
+
+
 def audit(program):
     """An LD_AUDIT module's own events are taken for the program's, or break it."""
     support.compile_c(program.folder / "audit.so", "-shared", "-fPIC", SOURCES / "audit.c",

@@ -2,13 +2,17 @@
  *
  * A library that says, when it is initialised, what the witness had marked by
  * then.  NAME is its name; INIT gives it a DT_INIT too; OPENS a library that its
- * constructor opens; MISSING a symbol that nobody defines.
+ * constructor opens; HOLDS holds up the pass; MISSING a symbol that nobody defines.
  */
 #include <dlfcn.h>
 #include <stdio.h>
 
 __attribute__((visibility("protected"))) int mark, ran; /* not the executable's */
 int *pointer_to_mark = &mark;
+
+#ifdef HOLDS
+int holds;
+#endif
 
 #ifdef MISSING
 extern int nobody_defines_this(void);

@@ -7,6 +7,7 @@
  *   *NAME   dlmopen into a new namespace
  *   @NAME   open and close it 2000 times
  *   #NAME   four threads open and close it 200 times each
+ *   ^NAME   dlopen in another thread; as soon as the pass holds that up, a child opens libone.so
  *   %NAME   map what 400 threads have as stacks, then dlopen, RTLD_NOW
  *   !       print how many objects were reported as gone
  *   =       write over argc, as a program may whose arguments name it in ps(1)
@@ -17,8 +18,11 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 int mark, ran, gone;
+volatile int held; /* 1: by the pass, until it is another number */
 int *pointer_to_mark = &mark;
 
 static void *last;
@@ -77,6 +81,34 @@ static void crowd(void)
         mmap(NULL, (8 << 20) + 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 }
 
+static void *opens(void *name)
+{
+    opened(name, dlopen(name, RTLD_NOW));
+    return NULL;
+}
+
+static void fork_within(char *name)
+{
+    pthread_t thread;
+    pid_t child;
+    int status;
+
+    fflush(stdout);
+    pthread_create(&thread, NULL, opens, name);
+    while (!held)
+        usleep(100);
+    child = fork();
+    if (!child) {
+        alarm(5); /* glibc may have left a lock to a thread that is not there */
+        opened("libone.so", dlopen("libone.so", RTLD_NOW));
+        _exit(0);
+    }
+    waitpid(child, &status, 0);
+    held = 2;
+    pthread_join(thread, NULL);
+    printf("child: %d\n", status);
+}
+
 int main(int argc, char **argv)
 {
     setvbuf(stdout, NULL, _IOLBF, 0);
@@ -92,6 +124,7 @@ int main(int argc, char **argv)
         case '?': printf("mark: %d\n", *(int *)dlsym(last, "mark")); break;
         case '@': printf("good: %d\n", times(name, 2000)); break;
         case '#': printf("good: %d\n", in_threads(name)); break;
+        case '^': fork_within(name); break;
         case '!': printf("gone: %d\n", gone); break;
         case '=': ((volatile long *)argv)[-1] = 1L << 60; break;
         default: return 2;

@@ -3,7 +3,8 @@
  * A pass that leaves its mark in each object that asks for it: `mark` in the
  * object becomes how many times the pass was told of it, and is set to WRONG when
  * the object was not relocated yet or one of its constructors had run.  `gone` in
- * the executable counts the objects that were reported as removed.
+ * the executable counts the objects that were reported as removed.  An object with
+ * `holds` is waited for until `held` in the executable is no longer 1.
  */
 #include <mvld/pass.h>
 
@@ -30,8 +31,15 @@ static void mark(const struct mvld_context *ctx, const struct mvld_object *objec
 
 static int run(const struct mvld_context *ctx, const struct mvld_object *const *objects, size_t n)
 {
-    for (size_t i = 0; i < n; i++)
+    volatile int *held = number(ctx, ctx->api->object_at(ctx->image, 0), "held");
+
+    for (size_t i = 0; i < n; i++) {
         mark(ctx, objects[i]);
+        if (!held || !number(ctx, objects[i], "holds"))
+            continue;
+        for (*held = 1; *held == 1;)
+            ;
+    }
     return 0;
 }
 
