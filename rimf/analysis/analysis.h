@@ -75,8 +75,8 @@
 struct rimf_sys;
 
 #define ANALYSIS_MAGIC "MVLDside"
-#define ANALYSIS_VERSION 9u    /* of the format, and of what is proven; another one is not read */
-#define ANALYSER_VERSION 18u   /* of `mvld analyze`; counts up when results change */
+#define ANALYSIS_VERSION 10u   /* of the format, and of what is proven; another one is not read */
+#define ANALYSER_VERSION 19u   /* of `mvld analyze`; counts up when results change */
 #define ANALYSIS_BUILD_ID_MAX 64u
 #define ANALYSIS_TABLES_MAX 32u
 #define ANALYSIS_SIZE_MAX (1ul << 30)
@@ -120,7 +120,9 @@ enum analysis_flags {          /* of an object none of whose units can move */
     ANALYSIS_PROFILED = 1 << 3, /* it, a profiler or a sanitizer may identify its code by address */
     ANALYSIS_LOOKED_UP = 1 << 4, /* a run time looks up return addresses of its code in tables; no calls are
                                   * listed, since it may read the code, too */
-    ANALYSIS_FLAGS = 0x1f
+    ANALYSIS_MAPS = 1 << 5, /* it reads /proc/self/maps, perhaps to find its own file from an address of its code:
+                             * no calls are listed, because an overlay has another path */
+    ANALYSIS_FLAGS = 0x3f
 };
 
 struct analysis_header {

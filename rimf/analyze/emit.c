@@ -110,10 +110,10 @@ static void emit_unit(struct analyser *a, const struct unit *u)
 }
 
 /* A run time that looks its code up may also compare its bytes with those of another process: list no
- * calls. */
+ * calls.  Nor of code that may look for its file in the mappings. */
 void emit_units(struct analyser *a)
 {
-    if (a->object.flags & ANALYSIS_LOOKED_UP)
+    if (a->object.flags & (ANALYSIS_LOOKED_UP | ANALYSIS_MAPS))
         return;
     for (size_t i = 0; i < a->units.n; i++)
         if (unit_is_decoded(&units_of(a)[i]))

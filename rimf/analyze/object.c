@@ -326,6 +326,10 @@ void object_close(struct object *o)
  * Code that calls dl_iterate_phdr may look there for the object of one of its own functions, as the JVM
  * does to find its home.  It may run elsewhere, but the addresses that it looks up must not change
  * (fixed.c).
+ *
+ * Code that has no such call may look in /proc/self/maps for the file of one of its own functions, as libvlccore
+ * does to find its plugins, and gnulib's and BinReloc's code to find its data.  There moved code has no file, and
+ * changed code that of the snapshot.
  */
 
 static int begins_with(const char *name, const char *start)
@@ -346,6 +350,8 @@ void object_take_name(struct object *o, const char *name, int imported)
             o->flags |= ANALYSIS_PROFILED;
     if (imported && !strcmp(name, "dl_iterate_phdr"))
         o->locates = 1;
+    if (!strcmp(name, "dl_iterate_phdr") || !strcmp(name, "dladdr"))
+        o->asks = 1;
     for (size_t i = 0; i < sizeof sanitizers / sizeof *sanitizers; i++)
         if (begins_with(name, sanitizers[i]))
             o->flags |= ANALYSIS_PROFILED;
@@ -375,4 +381,17 @@ void object_find_restarts(struct object *o)
     }
     if (has_restart_section(o))
         o->flags |= ANALYSIS_RESTARTS;
+}
+
+/* Behind object_take_name of all names. */
+void object_find_maps(struct object *o)
+{
+    static const char path[] = "/proc/self/maps";
+
+    for (size_t i = 0; i < o->n_segments && !o->asks; i++) {
+        const struct segment *s = &o->segments[i];
+
+        if (!(s->flags & PF_W) && memmem(s->bytes, s->file_end - s->start, path, sizeof path))
+            o->flags |= ANALYSIS_MAPS;
+    }
 }

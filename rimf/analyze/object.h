@@ -47,6 +47,7 @@ struct object {
     uint8_t build_id[ANALYSIS_BUILD_ID_MAX];
     uint32_t build_id_size;
     uint32_t flags;       /* enum analysis_flags */
+    int asks;             /* it calls or defines what tells the object of an address: dladdr, dl_iterate_phdr */
     int locates;          /* it calls dl_iterate_phdr, to find the object of an address */
     uint32_t low, high;   /* of all segments */
     struct segment *segments; /* sorted */
@@ -88,6 +89,7 @@ const struct pointer *object_word_at(const struct object *, uint32_t place);
 /* object.c: sets the flags of objects whose code is identified by its address. */
 void object_take_name(struct object *, const char *name, int imported);
 void object_find_restarts(struct object *);
+void object_find_maps(struct object *);
 /* The section headers, or NULL with 0 in *n; their names, or NULL with 0 in *size. */
 const Elf64_Shdr *object_sections(const struct object *, size_t *n);
 const char *object_section_names(const struct object *, size_t *size);

@@ -265,6 +265,7 @@ int object_read_references(struct object *o)
     take_entry(o, object_tag(o, DT_INIT));
     take_entry(o, object_tag(o, DT_FINI));
     object_find_restarts(o);
+    object_find_maps(o);
     sort_addresses(&o->slots);
     sort_addresses(&o->relocated);
     sort_addresses(&o->named);

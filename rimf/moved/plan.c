@@ -42,6 +42,8 @@ static const char *stays_as_analysed(const struct rimf_object *object, const str
         return "it, a profiler or a sanitizer may identify its code by address";
     if (s->header->flags & ANALYSIS_LOOKED_UP)
         return "tables hold return addresses of its code";
+    if (s->header->flags & ANALYSIS_MAPS)
+        return "it reads /proc/self/maps, perhaps to find its own file";
     return NULL;
 }
 

@@ -110,6 +110,8 @@ static void print_all(const struct analyser *a, const struct elf_file *f, int di
     if (a->object.flags & ANALYSIS_LOOKED_UP)
         puts("  tables hold return addresses of its code, which a run time looks up (a frame table of a "
              "garbage collector): nothing of it can move or be changed");
+    if (a->object.flags & ANALYSIS_MAPS)
+        puts("  it reads /proc/self/maps, perhaps to find its own file: nothing of it can move or be changed");
     print_reasons(counts, bytes);
     for (size_t i = 0; i < a->units.n; i++)
         if (units[i].reason)

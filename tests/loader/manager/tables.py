@@ -113,7 +113,7 @@ def listed(world):
 def protected(world):
     """RELRO that was opened for an edit stays writable, or a page is writable and executable."""
     world.compile("-Wl,-z,relro,-z,now", before_end='char line[300]; FILE *maps = '
-        'fopen("/proc/self/maps", "r"); while (fgets(line, 300, maps)) { unsigned long a, b; char p[5]; '
+        'fopen("/proc/thread-self/maps", "r"); while (fgets(line, 300, maps)) { unsigned long a, b; char p[5]; '
         'sscanf(line, "%lx-%lx %4s", &a, &b, p); if (a <= (unsigned long)relro && (unsigned long)relro < b) '
         'printf("writable %d ", p[1] == 119); if (p[1] == 119 && p[2] == 120) printf("wx 1 "); } ')
     is_plain_but(world.run(kinds="word", **{"from": "first"}, to="new"), word=100, relro=100, writable=0)
@@ -226,7 +226,7 @@ def behind(world):
 def sealed(world):
     """New code of a pass is executable once it has returned, and also if it failed: its patches stay."""
     world.compile(before_end='char line[300], p[5]; int fresh = 0; '
-        'FILE *maps = fopen("/proc/self/maps", "r"); while (fgets(line, 300, maps)) { unsigned long inode; '
+        'FILE *maps = fopen("/proc/thread-self/maps", "r"); while (fgets(line, 300, maps)) { unsigned long inode; '
         'sscanf(line, "%*x-%*x %4s %*x %*x:%*x %lu", p, &inode); fresh += p[2] == 120 && !inode; } '
         'printf("fresh %d ", fresh); ')
     before = world.run(passes="direct-calls")[0]["fresh"]

@@ -169,7 +169,7 @@ static size_t searched(void)
 
 static void take_state(struct state *s)
 {
-    FILE *maps = fopen("/proc/self/maps", "r");
+    FILE *maps = fopen("/proc/thread-self/maps", "r");
     unsigned long start, end;
     char line[4096], rights[5];
 

@@ -17,7 +17,7 @@ import tempfile
 mvld = sys.argv[1]
 failures = []
 DECODED, REACHED, HEAD, JOINED, HELD = 1, 2, 4, 8, 16
-FIXED, TEXTREL, RESTARTS, PROFILED, LOOKED_UP = 1, 2, 4, 8, 16
+FIXED, TEXTREL, RESTARTS, PROFILED, LOOKED_UP, MAPS = 1, 2, 4, 8, 16, 32
 SEGMENTS, UNITS, CALLS, REFERENCES, TABLES, FRAMES, FIXES, BRANCHES, FIXED_CODE = range(1, 10)
 TO_JUMP_TABLE, TO_CODE = 3, 6
 
@@ -77,6 +77,7 @@ CASES = [
 RETURNS = function("user", "call external@PLT\n1: ret")
 DISTANCES = (".rept {0}\n.cfi_startproc\n call *%rax\n1: ret\n ret\n.cfi_endproc\n"
              ".pushsection .rodata\n.long {1}1b-.\n.popsection\n.endr\n")
+READS_MAPS = '.section .rodata\n.asciz "/proc/self/maps"\n.text\n'
 # name, what else is there, the object's flags
 FLAGS = [
     ("nothing", "", 0),
@@ -96,6 +97,10 @@ FLAGS = [
     ("... with other numbers", DISTANCES.format(100, "0, 0x120010, "), LOOKED_UP),
     ("... a few", DISTANCES.format(40, ""), 0),
     ("stack maps of LLVM", '.section .llvm_stackmaps,"a"\n .quad 3, 0\n .text\n', LOOKED_UP),
+    ("who reads the mappings", READS_MAPS + RETURNS, MAPS),
+    ("... and asks the loader", READS_MAPS + function("user", "call dladdr@PLT\n ret"), 0),
+    ("... as the C library does", READS_MAPS + function("dl_iterate_phdr", "ret"), 0),
+    ("who names them in a sentence", READS_MAPS.replace("maps", "maps:"), 0),
     ("distances to other places", DISTANCES.format(100, "").replace("1b", "1b+1"), 0),
 ]
 
@@ -311,7 +316,7 @@ for name, rest, flags in FLAGS:
         equal(name, analysis.flags, flags)
         equal(name + ", moved frames", analysis.tables[FRAMES] == [], flags != 0)
         if "call external" in rest:
-            equal(name + ", calls", analysis.tables[CALLS] == [], flags == LOOKED_UP)
+            equal(name + ", calls", analysis.tables[CALLS] == [], flags in (LOOKED_UP, MAPS))
         equal(name + ", HEAD", analysis.unit(victim)[1],
               DECODED | (REACHED | HELD if flags else REACHED | HEAD))
     with_object(ROOM, TAKER + rest, look)

@@ -107,7 +107,7 @@ void by_handler(void)
 /* The kernel makes one mapping of two that lie side by side. */
 void by_adjacent(void)
 {
-    FILE *maps = fopen("/proc/self/maps", "r");
+    FILE *maps = fopen("/proc/thread-self/maps", "r");
     unsigned long start = 0, end = 0, own = (unsigned long)pthread_self();
     char line[4200];
     void *memory;

@@ -13,7 +13,7 @@ static __attribute__((noinline)) void *caller(void) { return __builtin_return_ad
 
 static int is_mapped(const void *address, const char *file)
 {
-    FILE *maps = fopen("/proc/self/maps", "r");
+    FILE *maps = fopen("/proc/thread-self/maps", "r");
     char line[4400];
     int found = 0;
 

@@ -41,7 +41,7 @@ static size_t n;
 /* Which overlays are mapped now, if there is room; returns their number. */
 static size_t overlays(char (*found)[256])
 {
-    FILE *list = getenv("TELL_MAPPED") ? fopen("/proc/self/maps", "r") : NULL;
+    FILE *list = getenv("TELL_MAPPED") ? fopen("/proc/thread-self/maps", "r") : NULL;
     char line[4400];
     size_t n_found = 0;
 
@@ -115,7 +115,7 @@ static void close_one(const char *file)
 static void maps(const char *file)
 {
     uintptr_t at = (uintptr_t)newest(file)->ask;
-    FILE *list = fopen("/proc/self/maps", "r");
+    FILE *list = fopen("/proc/thread-self/maps", "r");
     unsigned long start, end;
     char line[1024];
 

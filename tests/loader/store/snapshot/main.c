@@ -15,7 +15,7 @@ extern int (*const word)(void);
 
 static int is_mapped(const char *part)
 {
-    FILE *maps = fopen("/proc/self/maps", "r");
+    FILE *maps = fopen("/proc/thread-self/maps", "r");
     char line[1024];
     int found = 0;
 
@@ -47,7 +47,7 @@ int main(int argc, char **argv)
     if (argc > 2 && !strcmp(argv[1], "open"))
         open_library(argv[2], argv[3]);
     if (argc > 1 && !strcmp(argv[1], "maps")) {
-        FILE *maps = fopen("/proc/self/maps", "r");
+        FILE *maps = fopen("/proc/thread-self/maps", "r");
         char line[1024];
         unsigned long start, end;
 

@@ -39,7 +39,7 @@ static int count(void *cookie)
 
 static void print_mapping(const char *what, const void *address)
 {
-    FILE *maps = fopen("/proc/self/maps", "r");
+    FILE *maps = fopen("/proc/thread-self/maps", "r");
     unsigned long start, end;
     char line[1024];
 

@@ -18,7 +18,7 @@ void *place(void);
 static const char *mapped_at(unsigned long address)
 {
     static char line[4400];
-    FILE *maps = fopen("/proc/self/maps", "r");
+    FILE *maps = fopen("/proc/thread-self/maps", "r");
     unsigned long start, end;
     const char *found = "nothing", *name;
 
