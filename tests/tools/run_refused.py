@@ -33,6 +33,8 @@ def refused(folder):
     said_why(command, lambda: PRCTL(36, 1, 0, 0, 0))  # PR_SET_CHILD_SUBREAPER
     if shutil.which("strace"):
         said_why(["strace", "-f", "-o", folder / "log", *command])
+        log = (folder / "log").read_text().splitlines()
+        check(log[0].split()[0] == log[-1].split()[0], f"the tracer outlives the program, whose status proot loses:\n{log[-3:]}")
     if shutil.which("gdb"):
         done = started(["gdb", "-q", "-nx", "-batch", "-ex", "run", "--args", *command])
         check(b"exited with code 05" in done.stdout and b"started as with --direct" in done.stderr + done.stdout, f"gdb: {done}")

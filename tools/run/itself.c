@@ -181,6 +181,7 @@ const char *execute_itself(const char *loader, const char *file, char **argv, in
     struct tracing t = {.pid = getpid(), .must = must, .name = must ? "build" : "run", .file = file, .follow = follow};
     uint64_t before;
     int pair[2], error;
+    char end;
     const char *wrong = adopts();
 
     t.loader = realpath(loader, NULL);
@@ -207,6 +208,8 @@ const char *execute_itself(const char *loader, const char *file, char **argv, in
             return NULL;
         kill(tracer, SIGKILL);
     }
+    /* Until the tracer has ended: proot ends with the status of the process that ends last. */
+    recv(t.other, &end, 1, 0);
     close(t.other);
     snprintf(why, sizeof why, "no process may trace it: %s", strerror(error));
     return why;
