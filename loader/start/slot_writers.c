@@ -25,6 +25,10 @@ static const char known[][20] = {
     "libgotcha.so",     /* LLNL's GOTCHA: Score-P, Caliper, TAU */
     "libplthook",       /* kubo's, as a library */
     "libdd_profiling",  /* Datadog's ddprof */
+    "libmcount",        /* uftrace */
+    "libasyncProfiler", /* async-profiler, and Datadog's of it for Java: */
+    "libjavaProfiler",
+    "librenderdoc.so",  /* RenderDoc */
 };
 
 static int writes_slots(const struct loader *l, const char *path)

@@ -90,6 +90,7 @@ with support.scratch_folder() as folder:
     check((quiet.stdout, quiet.stderr) == (plain.stdout, ""), quiet.stdout + quiet.stderr)
     own["MVLD_TUNABLES"] = tunables
     if way != "preloaded":
-        tool.rename(folder / "_memray.abi3.so")
-        done = support.run([program, folder / "_memray.abi3.so"], **own)
-        check(done.stdout == plain.stdout, f"{done.stdout}, not {plain.stdout}{done.stderr}")
+        for name in ("_memray.abi3.so", "libmcount-fast.so", "libasyncProfiler.so")[:1 if made else None]:
+            tool = tool.rename(folder / name)
+            done = support.run([program, tool], **own)
+            check(done.stdout == plain.stdout, f"{name}: {done.stdout}, not {plain.stdout}{done.stderr}")
