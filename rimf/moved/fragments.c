@@ -204,6 +204,9 @@ uintptr_t rimf_moved_to(struct mvld_image *image, uintptr_t original)
     if (!object || !object->moved)
         return 0;
     fragment = moved_fragment_at(image->moved, object, original);
+    /* Nearly always, and then a dlopen does not read the analyses of the libraries that it binds to. */
+    if (fragment && canonical_address(fragment, original) != original)
+        return canonical_address(fragment, original);
     analysis = fragment ? rimf_analysis_whole(image, object, NULL) : NULL;
     unit = analysis ? analysis_unit_at(analysis, (uint32_t)(original - object->view.bias)) : NULL;
     return unit && unit->reason == ANALYSIS_PROVEN ? fragment->at + (original - fragment->original) : 0;
