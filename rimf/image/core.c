@@ -34,11 +34,10 @@ const struct mvld_object *rimf_object_at(const struct mvld_image *image, size_t 
 
 const struct mvld_object *rimf_object_find(const struct mvld_image *image, uintptr_t address)
 {
-    const struct rimf_place *place = rimf_table_find(rimf_table_enter(image), address);
-    const struct mvld_object *object = place ? &place->object->public : NULL;
+    const struct rimf_object *object = rimf_table_find(rimf_table_enter(image), address);
 
     rimf_table_leave(image);
-    return object;
+    return object ? &object->public : NULL;
 }
 
 int rimf_object_holds(const struct mvld_object *object, uintptr_t address, size_t length,

@@ -102,12 +102,13 @@ static int compare_objects(struct update *u)
 
 /* ---- publishing ---------------------------------------------------------------- */
 
+/* At most. */
 static size_t count_places(const struct update *u)
 {
-    size_t n = 0;
+    size_t n = u->old->n_places;
 
-    for (size_t i = 0; i < u->n_objects; i++)
-        n += u->objects[i]->view.n_segments;
+    for (size_t i = 0; i < u->n_added; i++)
+        n += u->added[i]->view.n_segments;
     return n;
 }
 

@@ -84,7 +84,7 @@ struct rimf_object {
     } relro;
 };
 
-/* One segment of one object; ordered by address (rimf_sort). */
+/* Adjoining segments of one object; ordered by address (rimf_sort). */
 struct rimf_place {
     uintptr_t start, end;
     struct rimf_object *object;

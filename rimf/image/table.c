@@ -3,8 +3,7 @@
  * rimf/image/table.c: all objects, in the order of the link map, by address, and by domain; and as the lines of
  * MVLD_DEBUG=image.
  *
- * The index by address has segments, not objects: an object may have a hole between two segments, with
- * another one in it.
+ * The index by address has an object twice if it has a hole between two segments: another one may be in it.
  */
 #include "rimf/image/private.h"
 
@@ -45,28 +44,34 @@ struct rimf_table *rimf_table_create(struct mvld_image *image, size_t n, size_t 
     return table;
 }
 
-/* The new places are sorted at the end of the array and merged from there to its
- * beginning; a merged place never overtakes a new one that is still unread. */
+/* The object's places.  Segments that adjoin, page by page, share one: no other object lies between them. */
+static size_t places_of(struct rimf_object *object, struct rimf_place *places)
+{
+    const struct elf_view *view = &object->view;
+    size_t n = 0;
+
+    for (size_t i = 0; i < view->n_segments; i++) {
+        const struct mvld_segment *segment = &view->segments[i];
+
+        if (n && rimf_page_down(segment->start) <= rimf_page_up(places[n - 1].end))
+            places[n - 1].end = segment->end;
+        else
+            places[n++] = (struct rimf_place){segment->start, segment->end, object};
+    }
+    return n;
+}
+
+/* The new places are sorted behind where the old ones can reach, and merged from there to the beginning of the array:
+ * a merged place never overtakes a new one that is still unread. */
 void rimf_table_index(struct rimf_table *table, const struct rimf_table *old, uint64_t update,
                       struct rimf_object *const *added, size_t n_added)
 {
-    size_t n_new = 0, n_old = 0, from = 0, to = 0;
-    struct rimf_place *fresh;
+    struct rimf_place *fresh = table->places + old->n_places;
+    size_t n_new = 0, from = 0, to = 0;
 
     for (size_t i = 0; i < n_added; i++)
-        n_new += added[i]->view.n_segments;
-    for (size_t i = 0; i < old->n_places; i++)
-        n_old += old->places[i].object->seen == update;
-    table->n_places = n_old + n_new;
-    fresh = table->places + n_old;
-    for (size_t i = 0, k = 0; i < n_added; i++) {
-        const struct elf_view *view = &added[i]->view;
-
-        for (size_t s = 0; s < view->n_segments; s++)
-            fresh[k++] =
-                (struct rimf_place){view->segments[s].start, view->segments[s].end, added[i]};
-    }
-    rimf_sort(fresh, n_new, sizeof *table->places);
+        n_new += places_of(added[i], fresh + n_new);
+    rimf_sort(fresh, n_new, sizeof *fresh);
     for (size_t i = 0; i < old->n_places; i++) {
         if (old->places[i].object->seen != update)
             continue;
@@ -76,13 +81,15 @@ void rimf_table_index(struct rimf_table *table, const struct rimf_table *old, ui
     }
     while (from < n_new)
         table->places[to++] = fresh[from++];
+    table->n_places = to;
 }
 
-const struct rimf_place *rimf_table_find(const struct rimf_table *table, uintptr_t address)
+struct rimf_object *rimf_table_find(const struct rimf_table *table, uintptr_t address)
 {
     size_t begun = RIMF_BISECT(i, table->n_places, table->places[i].start <= address);
+    struct rimf_object *object = begun ? table->places[begun - 1].object : NULL;
 
-    return begun && address < table->places[begun - 1].end ? &table->places[begun - 1] : NULL;
+    return object && elf_segment_at(&object->view, address) ? object : NULL;
 }
 
 const struct mvld_object *const *rimf_image_objects(const struct mvld_image *image, size_t *n)

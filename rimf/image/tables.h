@@ -14,10 +14,12 @@ const struct rimf_table *rimf_table_enter(const struct mvld_image *);
 void rimf_table_leave(const struct mvld_image *);
 /* Creates a table of `n` objects with space for `places`; NULL: no memory. */
 struct rimf_table *rimf_table_create(struct mvld_image *, size_t n, size_t places);
-/* Fills in the places: those of `old` that are not closed, merged with the new objects'. */
+/* Fills in the places: those of `old` that are not closed, merged with the new objects', of which there is space for
+ * one a segment. */
 void rimf_table_index(struct rimf_table *, const struct rimf_table *old, uint64_t update,
                       struct rimf_object *const *added, size_t n_added);
-const struct rimf_place *rimf_table_find(const struct rimf_table *, uintptr_t address);
+/* The object that has a segment there, or NULL. */
+struct rimf_object *rimf_table_find(const struct rimf_table *, uintptr_t address);
 /* Publishes the table; frees those that no reader can have any more. */
 void rimf_table_publish(struct mvld_image *, struct rimf_table *);
 

@@ -132,30 +132,40 @@ static inline int check_mains(struct mvld_image *image, const struct rimf_table 
     return 0;
 }
 
-/* The index by address must be ordered and disjoint, with each entry a segment of a listed object, and as
- * many entries as segments. */
-static inline int check_index(struct mvld_image *image, const struct rimf_table *table)
+static inline int is_indexed(const struct rimf_table *table, const struct rimf_object *object,
+                             const struct mvld_segment *segment)
 {
     size_t n = 0;
 
-    for (size_t i = 0; i < table->n_objects; i++)
-        n += table->objects[i]->view.n_segments;
-    if (n != table->n_places)
-        return BROKEN(image, "the index holds %zu of %zu segments", table->n_places, n);
+    for (size_t i = 0; i < table->n_places; i++)
+        n += table->places[i].object == object && segment->start >= table->places[i].start &&
+             segment->end <= table->places[i].end;
+    return n == 1;
+}
+
+/* The index by address must be ordered and disjoint, with each entry from the start of one segment of an object to the
+ * end of one, and each segment of a listed object in one entry. */
+static inline int check_index(struct mvld_image *image, const struct rimf_table *table)
+{
     for (size_t i = 0; i < table->n_places; i++) {
         const struct rimf_place *place = &table->places[i];
-        int found = 0;
+        int begins = 0, ends = 0;
 
         if (i && place->start < place[-1].end)
             return BROKEN(image, "%s and %s overlap at %lx", place[-1].object->public.name,
                           place->object->public.name, (unsigned long)place->start);
-        for (size_t s = 0; s < place->object->view.n_segments; s++)
-            found |= place->object->view.segments[s].start == place->start &&
-                     place->object->view.segments[s].end == place->end;
-        if (!found || place->object->gone)
+        for (size_t s = 0; s < place->object->view.n_segments; s++) {
+            begins |= place->object->view.segments[s].start == place->start;
+            ends |= place->object->view.segments[s].end == place->end;
+        }
+        if (!begins || !ends || place->object->gone)
             return BROKEN(image, "the index has a segment at %lx that no object has",
                           (unsigned long)place->start);
     }
+    for (size_t i = 0; i < table->n_objects; i++)
+        for (size_t s = 0; s < table->objects[i]->view.n_segments; s++)
+            if (!is_indexed(table, table->objects[i], &table->objects[i]->view.segments[s]))
+                return BROKEN(image, "the index lacks a segment of %s", table->objects[i]->public.name);
     return 0;
 }
 
