@@ -27,15 +27,6 @@ static int wants_objects(const struct loader *l)
     return l->pipeline || rimf_log_enabled(&l->log, MVLD_LOG_IMAGE | MVLD_LOG_FILES);
 }
 
-static size_t count_maps(const struct loader *l)
-{
-    size_t n = 0;
-
-    for (const struct link_map *map = l->debug->r_map; map; map = map->l_next)
-        n++;
-    return n;
-}
-
 /* ---- the image ------------------------------------------------------------------- */
 
 static int is_vdso(const struct loader *l, const struct link_map *map)
@@ -65,13 +56,14 @@ static void describe_tables(const struct loader *l, struct rimf_source *source)
     source->tables_size = tables->size;
 }
 
-static void describe(const struct loader *l, struct link_map *map, struct rimf_source *source)
+/* A new object of the image. */
+static void describe(void *loader, struct rimf_source *source)
 {
-    memset(source, 0, sizeof *source);
+    const struct loader *l = loader;
+    const struct link_map *map = source->link_map;
+
     source->name = name_of(l, map);
-    source->bias = map->l_addr;
-    source->dynamic = map->l_ld;
-    source->link_map = map;
+    source->file = files_identity(l, (uintptr_t)map->l_ld);
     describe_tables(l, source);
     if (map == l->debug->r_map) {
         source->flags |= MVLD_OBJECT_MAIN;
@@ -100,25 +92,46 @@ static void describe_main(struct loader *l)
         l->main->phdr = NULL;
 }
 
-/* Adds all relocated objects of the link map to the image. */
+/* Returns 1 if the image has the relocated objects of the link map: an event may have changed nothing. */
+static int is_current(const struct loader *l)
+{
+    size_t n, i = 0;
+    const struct mvld_object *const *objects = rimf_image_objects(l->image, &n);
+
+    for (const struct link_map *map = l->debug->r_map; map; map = map->l_next) {
+        if (init_is_pending(l, map))
+            continue;
+        if (i == n || objects[i]->link_map != map || objects[i]->bias != map->l_addr)
+            return 0;
+        i++;
+    }
+    return i == n;
+}
+
+/* Lists all relocated objects of the link map.  0, or -ENOMEM. */
+static int list(struct loader *l, size_t *n)
+{
+    struct maps *maps = l->maps;
+
+    *n = 0;
+    for (struct link_map *map = l->debug->r_map; map; map = map->l_next) {
+        if (init_is_pending(l, map))
+            continue;
+        if (!RIMF_ONE_MORE(&l->heap, maps->sources, *n, maps->sources_room, maps->n))
+            return -ENOMEM;
+        maps->sources[(*n)++] = (struct rimf_source){.bias = map->l_addr, .dynamic = map->l_ld, .link_map = map};
+    }
+    return 0;
+}
+
+/* Brings the image up to date with them. */
 static int update(struct loader *l, struct rimf_change *change)
 {
-    size_t n = count_maps(l), used = 0;
-    struct rimf_source *sources = rimf_heap_alloc(&l->heap, n * sizeof *sources);
-    int err = -ENOMEM;
+    size_t n;
+    int err = list(l, &n);
 
-    if (sources) {
-        for (struct link_map *map = l->debug->r_map; map; map = map->l_next)
-            if (!init_is_pending(l, map))
-                describe(l, map, &sources[used++]);
-        err = rimf_image_update(l->image, sources, used, change);
-        for (size_t i = 0; i < change->n_added; i++) {
-            const struct link_map *map = change->added[i]->link_map;
-
-            rimf_object_identify(change->added[i], files_identity(l, (uintptr_t)map->l_ld));
-        }
-        rimf_heap_release(&l->heap, sources);
-    }
+    if (!err)
+        err = rimf_image_update(l->image, l->maps->sources, n, change);
     if (err)
         rimf_log(&l->log, MVLD_LOG_WARNING, "image: not brought up to date (error %d)", -err);
     return err;
@@ -154,7 +167,7 @@ static void pass_on(struct loader *l, int unentered)
 {
     struct rimf_change change;
 
-    if (!l->image || update(l, &change))
+    if (!l->image || is_current(l) || update(l, &change))
         return;
     filtered_enter(l, change.n_added != 0);
     rimf_image_feeder(l->image)->unentered = unentered;
@@ -179,11 +192,20 @@ static void pass_on(struct loader *l, int unentered)
 
 /* ---- the link map ------------------------------------------------------------------ */
 
-/* Allocates before anything is done for new objects: an object that cannot be recorded would be new again
- * at the next event. */
+static size_t count_maps(const struct loader *l)
+{
+    size_t n = 0;
+
+    for (const struct link_map *map = l->debug->r_map; map; map = map->l_next)
+        n++;
+    return n;
+}
+
+/* Allocates before anything is done for new objects, of which all may be: an object that cannot be recorded would be
+ * new again at the next event. */
 static int make_room(struct loader *l)
 {
-    for (size_t n = count_maps(l); l->maps->room < n;) {
+    for (size_t n = l->maps->n + count_maps(l); l->maps->room < n;) {
         struct link_map **more = rimf_heap_grow(&l->heap, l->maps->known, &l->maps->room, sizeof *more, n);
 
         if (!more)
@@ -223,10 +245,11 @@ static int is_known(const struct loader *l, const struct link_map *map, size_t *
     return 0;
 }
 
-/* Stores new objects of the link map, in order, in `batch`.  glibc moves an object to the end if a later one is a
- * filter of it. */
-static size_t find_new(const struct loader *l, struct link_map **batch)
+/* Stores new objects of the link map, in order, behind the known ones, and returns their number.  glibc moves an object
+ * to the end if a later one is a filter of it. */
+static size_t find_new(const struct loader *l)
 {
+    struct link_map **batch = l->maps->known + l->maps->n;
     size_t from = 0, n = 0;
 
     for (struct link_map *map = l->debug->r_map; map; map = map->l_next)
@@ -293,6 +316,7 @@ void objects_start(struct loader *l)
         return;
     }
     rimf_image_set_alone(l->image, l->heap.alone);
+    rimf_image_feeder(l->image)->describe = describe;
     describe_main(l);
     if (update(l, &change))
         return;
@@ -331,12 +355,10 @@ void objects_changed(struct loader *l)
     if (!l->maps->known)
         return;
     init_finish(l);
-    batch = rimf_heap_alloc(&l->heap, (count_maps(l) + 1) * sizeof *batch);
-    if (!batch || make_room(l)) {
-        rimf_heap_release(&l->heap, batch);
+    if (make_room(l))
         return;
-    }
-    n = find_new(l, batch);
+    batch = l->maps->known + l->maps->n;
+    n = find_new(l);
     for (size_t i = 0; i < n; i++)
         say_object(l, "new object", batch[i]);
     /* musl raises the event when they are relocated, and none for failed ones */
@@ -345,7 +367,6 @@ void objects_changed(struct loader *l)
         if (err)
             say_object(l, "not called before its constructors", batch[i]);
     }
-    rimf_heap_release(&l->heap, batch);
     remember(l);
     if (err != -ENOMEM)
         pass_on(l, 0);

@@ -107,9 +107,13 @@ uintptr_t loader_init(struct loader *, size_t index) RIMF_HIDDEN;
 
 /* ---- objects.c --------------------------------------------------------------------------- */
 
+struct rimf_source;
+
 struct maps {
-    struct link_map **known; /* the link maps of the last event, in order */
+    struct link_map **known; /* the link maps of the last event, in order; behind them those that are new now */
     size_t n, room;
+    struct rimf_source *sources; /* of the last update of the image: memory for the next one */
+    size_t sources_room;
 };
 
 /* The executable, as auxv describes it before any code of the program runs. */

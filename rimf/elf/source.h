@@ -7,6 +7,8 @@
 
 #include "mvld/pass/objects.h"
 
+struct file_id;
+
 /* The feeder's facts about one object.  `phdr` may be NULL: then the ELF header is looked for at
  * `bias`, if that page is mapped, and before the dynamic section.  `dynamic` (to DT_NULL) and
  * `phdr`, if given, are readable, because the host loader has read them.  Strings are copied. */
@@ -18,6 +20,7 @@ struct rimf_source {
     size_t phnum;
     uint32_t flags; /* MVLD_OBJECT_* */
     void *link_map;
+    const struct file_id *file; /* that it was mapped from; NULL: unknown */
     /* If the dynamic section points to other tables of relocations (rimf/store/manifest.h): these,
      * and the addresses of its own, which are used instead; 0: it points to its own. */
     uintptr_t tables, original_tables;

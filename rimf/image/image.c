@@ -62,7 +62,11 @@ static int take_moved(struct update *u, const struct rimf_source *source)
     if (object && object->seen == u->image->updates)
         return 0; /* named twice */
     if (!object) {
-        object = rimf_object_create(u->image, source);
+        struct rimf_source whole = *source;
+
+        if (u->image->feeder.describe)
+            u->image->feeder.describe(u->image->feeder.cookie, &whole);
+        object = rimf_object_create(u->image, &whole);
         if (!object)
             return -ENOMEM;
         object->born = u->image->updates;
@@ -199,16 +203,6 @@ int rimf_image_update(struct mvld_image *image, const struct rimf_source *source
     rimf_heap_give(&image->heap, u.memory);
     rimf_heap_leave(&image->heap);
     return result;
-}
-
-void rimf_object_identify(const struct mvld_object *public, const struct file_id *identity)
-{
-    struct rimf_object *object = (struct rimf_object *)rimf_object_of(public);
-
-    if (!identity)
-        return;
-    object->file.id = *identity;
-    object->file.known = 1;
 }
 
 /* ---- life ------------------------------------------------------------------------ */

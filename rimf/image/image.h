@@ -43,9 +43,6 @@ struct rimf_change {
 int rimf_image_update(struct mvld_image *, const struct rimf_source *sources, size_t n,
                       struct rimf_change *out);
 
-/* The file that a new object was mapped from; NULL: unknown.  Before passes are called. */
-void rimf_object_identify(const struct mvld_object *, const struct file_id *);
-
 /* All objects, in that order, valid until the next update. */
 const struct mvld_object *const *rimf_image_objects(const struct mvld_image *, size_t *n);
 
@@ -62,6 +59,8 @@ const char *rimf_image_running(const struct mvld_image *);
 #define RIMF_KEPT_ORIGINALS 8u
 struct rimf_feeder {
     void *cookie; /* of all functions but those with the pipeline */
+    /* Completes the source of a new object, of which link_map, bias and dynamic are set. */
+    void (*describe)(void *cookie, struct rimf_source *);
     /* Tells whether somebody else can change the path of the last folder of `analyses` (base/trusted.h).  It is called
      * once, at the first look-up; the folder is left out if it is true. */
     int (*is_steered)(void *cookie, const char *folder);

@@ -194,6 +194,10 @@ struct rimf_object *rimf_object_create(struct mvld_image *image, const struct ri
         .bias = source->bias,
         .link_map = source->link_map,
     };
+    if (source->file) {
+        object->file.id = *source->file;
+        object->file.known = 1;
+    }
     if (probed < 0 || elf_view_open(&object->view, source, segments, n_segments, &why)) {
         make_opaque(object, why);
         return object;
