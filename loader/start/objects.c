@@ -112,6 +112,7 @@ static int is_current(const struct loader *l)
 static int list(struct loader *l, size_t *n)
 {
     struct maps *maps = l->maps;
+    struct rimf_source *source;
 
     *n = 0;
     for (struct link_map *map = l->debug->r_map; map; map = map->l_next) {
@@ -119,7 +120,10 @@ static int list(struct loader *l, size_t *n)
             continue;
         if (!RIMF_ONE_MORE(&l->heap, maps->sources, *n, maps->sources_room, maps->n))
             return -ENOMEM;
-        maps->sources[(*n)++] = (struct rimf_source){.bias = map->l_addr, .dynamic = map->l_ld, .link_map = map};
+        source = &maps->sources[(*n)++]; /* all else stays zero until `describe` */
+        source->bias = map->l_addr;
+        source->dynamic = map->l_ld;
+        source->link_map = map;
     }
     return 0;
 }
