@@ -280,8 +280,6 @@ static int take_kept(struct loader *l, struct caller_function *functions)
 
 void caller_finish(struct loader *l)
 {
-    if (!l->caller->deferred)
-        return;
     l->caller->deferred = 0;
     if (caller_prepare(l, &l->caller->why))
         rimf_log(&l->log, MVLD_LOG_FILES, "caller hooks: not for moved code: %s", l->caller->why);
@@ -323,7 +321,8 @@ int caller_install(void *loader, const char **why)
 
     if (l->caller->installed)
         return 0;
-    caller_finish(l);
+    if (l->caller->deferred)
+        caller_finish(l);
     *why = l->caller->why ? l->caller->why : "the C library's functions were not prepared";
     if (!l->caller->stubs)
         return -ENOTSUP;

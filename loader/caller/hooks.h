@@ -46,7 +46,7 @@ struct caller_hooks {
 
 /* Verifies everything, and changes nothing.  0, or -ENOTSUP with a static sentence in *why. */
 int caller_prepare(struct loader *, const char **why);
-/* Prepares what was deferred. */
+/* Prepares what was deferred (`deferred`). */
 void caller_finish(struct loader *);
 /* For rimf_feeder.caller_hooks; the cookie is the loader. */
 int caller_install(void *loader, const char **why);

@@ -227,7 +227,7 @@ long loader_mmap(struct loader *l, const struct mmap_call *c)
         return -EACCES;
     if (l->snapshot->awaited == l->files->n && l->snapshot->awaited && is_memory(c))
         relocations_replace(l);
-    at = is_object(l, c) ? place_map(l, c, later_place(l, (int)c->fd, c->length)) : -EINVAL;
+    at = is_object(l, c) ? place_map(l, c, l->started ? later_place(l, (int)c->fd, c->length) : 0) : -EINVAL;
     if (sys_failed(at))
         at = SYS6(l->sys, SYS_mmap, c->address, c->length, c->prot,
                   c->flags | (is_data(c) ? MAP_POPULATE : 0), c->fd, c->offset);

@@ -268,7 +268,7 @@ static int prepare_caller(struct loader *l)
 {
     struct mvld_symbol code, frames;
 
-    if (moved_library(l->image, &code, &frames))
+    if (!pipeline_library(l->pipeline, 0) || moved_library(l->image, &code, &frames))
         return 0;
     if (rimf_auditor(l->image))
         return 1;

@@ -102,7 +102,7 @@ static const struct manifest *the_list(struct loader *l)
 /* The learnt address of the object in this file, or 0. */
 uintptr_t later_place(struct loader *l, int fd, size_t length)
 {
-    const struct manifest *list = l->started && fd >= 0 ? the_list(l) : NULL;
+    const struct manifest *list = fd >= 0 ? the_list(l) : NULL;
     struct file_id identity;
     struct stat st;
     uintptr_t at;

@@ -313,7 +313,8 @@ size_t store_begin(struct loader *l)
         apply(l, &plan);
     if (l->knobs->check)
         say_checked(l, n, l->snapshot->state == FOUND_APPLIED);
-    caller_finish(l);
+    if (l->caller->deferred)
+        caller_finish(l);
     if (l->snapshot->state == FOUND_APPLIED)
         plan.build = plan.outdated = 0;
     if (plan.build | plan.outdated)

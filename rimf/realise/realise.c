@@ -120,7 +120,8 @@ static int emit_in_place(struct mvld_image *image, struct rimf_object *object, s
 {
     /* While a snapshot is made that has its originals changed, nothing has moved yet, and what is learnt relies on no
      * moved code but that of the start. */
-    struct emit_calls c = {.image = image, .object = object, .runs_at = image->watch ? NULL : rimf_moved_or};
+    struct emit_calls c = {.image = image, .object = object,
+                           .runs_at = image->watch || !image->moved ? NULL : rimf_moved_or};
     struct analysis_call *left = NULL;
     const char *why = object->public.why;
     int error;
