@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 
 KERNEL = ["-std=gnu11", "-O2", "-mcmodel=kernel", "-fno-pic", "-mno-red-zone", "-mno-mmx", "-mno-sse",
-          "-fno-strict-aliasing", "-fcf-protection=branch", "-mharden-sls=all", "-Wall", "-Werror", "-Wno-attributes"]
+          "-fno-strict-aliasing", "-fno-stack-protector", "-fcf-protection=branch", "-mharden-sls=all", "-Wall", "-Werror", "-Wno-attributes"]
 
 
 def run(*command, **more):

@@ -337,7 +337,7 @@ class Harness:
         wanted = case.must_be_seen()
         if self.by_run:
             wanted = [file.name[1:] for file in (self.folder / "bin").glob(".*") if is_elf(shutil.which(file.name[1:], path=PATH))]
-        missing = [name for name in wanted if name not in started]
+        missing = [name for name in wanted if not {name, f"x86_64-linux-gnu-{name}"} & set(started)]
         if missing:
             return f"not started with mvld: {' '.join(missing)}; were: {' '.join(started)}"
         other = [name for name, file in self.witness.files_of.items() if self.by_run and not is_file_of(name, file)]

@@ -96,9 +96,13 @@ def variant(program):
         in_variant(text)
 
 
+def call_line():
+    return 1 + (SOURCES / "main.c").read_text().splitlines().index("    spin(n); /* the call site */")
+
+
 def step(program):
     """`step` at a patched call site does not enter the variant."""
-    text = gdb(*commands("break caller", "run", "step", "backtrace", *WHERE, "delete", "continue"),
+    text = gdb(*commands(f"break main.c:{call_line()}", "run", "step", "backtrace", *WHERE, "delete", "continue"),
                program.path, env=program.environment())
     says(text, "Breakpoint 1, caller", r"^spin \(n=2\)", "sink 306")
     in_variant(text)
@@ -107,8 +111,7 @@ def step(program):
 def breakpoint(program):
     """A breakpoint on a call site, or in the page of one, is lost in a commit, or makes the
     program call something else."""
-    line = 1 + (SOURCES / "main.c").read_text().splitlines().index(
-        "    spin(n); /* the call site */")
+    line = call_line()
     site = gdb(*commands("disassemble caller"), program.path)
     address = re.search(r"(0x[0-9a-f]+) <\+\d+>:\s+call", site)
     check(address, site)

@@ -11,6 +11,7 @@ through moved code that comes and goes, or that a program fails when there is no
 """
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -45,6 +46,9 @@ def run(folder, cycles, library, concat):
         XDG_CACHE_HOME=folder / "cache", MVLD_PASS_PATH=f"{PASSES / 'direct-calls'}:{concat}",
         MVLD_TUNABLES=f"app.passes=direct-calls,concat:{support.COPY_TUNABLE}", MVLD_DEBUG="passes",
         MVLD_DEBUG_OUTPUT=log)
+    if done.returncode == -signal.SIGSEGV and any(
+            support.run([folder / "main", 1000, library, folder / "libother.so"]).returncode < 0 for _ in range(30)):
+        support.skip("under the host loader a handler that walks the stack crashes, too")  # Ubuntu 24.04
     said = "".join(path.read_text() for path in folder.glob("log.*"))
     tail = "\n".join(said.splitlines()[-40:])
     check(done.returncode == 0, f"{done.returncode} {done.stdout}{done.stderr}\n{tail}")

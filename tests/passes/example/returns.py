@@ -40,8 +40,8 @@ class World:
         self.folder, self.program = folder, folder / "main"
         for name in "asked", "late":
             (folder / f"{name}.c").write_text(LIBRARY.replace("NAME", name))
-            support.compile_c(folder / f"lib{name}.so", folder / f"{name}.c", "-shared", "-fPIC", "-Wl,--build-id",
-                              plugin=False)
+            support.compile_c(folder / f"lib{name}.so", folder / f"{name}.c", "-shared", "-fPIC", "-fcf-protection=none",
+                              "-Wl,--build-id", plugin=False)
         (folder / "main.c").write_text(MAIN)
         support.compile_c(self.program, folder / "main.c", folder / "libasked.so", f"-Wl,-rpath,{folder}",
                           "-Wl,--build-id", f"-Wl,--dynamic-linker={support.LOADER}", plugin=False)
