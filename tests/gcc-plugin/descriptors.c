@@ -162,7 +162,7 @@ static const uint8_t *destination(const struct object *o, const uint8_t *p)
         memcpy(&rel, p + 2, 4);
         return *(const uint8_t *const *)(p + 6 + rel);
     }
-    if (p[0] == 0x67 || p[0] == 0x40) {
+    if (p[0] == 0x67 || p[0] == 0x40 || p[0] == 0x90) {
         at++;
         length++;
     }

@@ -207,6 +207,11 @@ static int read_site(struct mv_engine *engine, struct mv_unit *unit,
             refuse_site(engine, unit, address, "it lies outside the object's code");
             return 0;
         }
+    /* mold 2.30 relaxes `call *slot(%rip)` to `nop; call`.  A thread may stand between them, so the NOP stays. */
+    if (room > MV_SITE_MIN && ((const uint8_t *)address)[0] == 0x90 && ((const uint8_t *)address)[1] == 0xe8) {
+        address++;
+        room--;
+    }
     if (address - unit->object->start > MV_UNIT_MAX) {
         refuse_site(engine, unit, address, "it lies more than 4 GiB into the object");
         return 0;

@@ -33,6 +33,8 @@ int main(int argc, char **argv)
     /* mov $1000,%eax stands in the site itself, however far the variant is */
     CHECK(!strcmp(callers[0].name, "e8"));
     CHECK(!memcmp(callers[0].site, "\xb8\xe8\x03\x00\x00", 5));
+    for (const struct caller *c = callers; c->name; c++)
+        CHECK(strcmp(c->name, "90e8") || !memcmp(c->site, "\x90\xb8\xe8\x03\x00\x00", 6), "behind the NOP");
     mode = 1;
     check_calls("mode 0 in force", 1000, 1000);
     CHECK(multiverse_commit() == functions);

@@ -40,7 +40,7 @@ static void sites_come(const char *path)
     library = open_library(path);
     CHECK(multiverse_init() == 0);
     gives(library, "the state in force", 1000);
-    CHECK(multiverse_info_fn(decide)->n_callsites == 8);
+    CHECK(multiverse_info_fn(decide)->n_callsites == 9);
     CHECK(dlclose(library) == 0);
     CHECK(multiverse_info_fn(decide)->n_callsites == 0);
 
@@ -50,7 +50,7 @@ static void sites_come(const char *path)
     CHECK(dlclose(library) == 0);
     library = open_library(path);
     CHECK(multiverse_init() == 0);
-    CHECK(multiverse_info_fn(decide)->n_callsites == 8);
+    CHECK(multiverse_info_fn(decide)->n_callsites == 9);
     gives(library, "opened again", 1000);
     CHECK(multiverse_commit() == 1);
     CHECK(!strstr(multiverse_report(), "bytes"));

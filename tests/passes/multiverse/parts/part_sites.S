@@ -101,6 +101,14 @@ callers:
     site .Lsite_67e8, decide
     done
 
+    caller 90e8                  # what mold 2.30 makes of call *decide@GOTPCREL(%rip)
+    .balign 8
+.Lsite_90e8:
+    nop
+    call FAR
+    site .Lsite_90e8, decide
+    done
+
     caller across                # the instruction crosses an aligned word
     .balign 8
     .skip 6, 0x90
