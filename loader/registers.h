@@ -7,6 +7,7 @@
 
 /* All integer registers that a called function may change, and where some are then. */
     .set KEPT_RAX, 64
+    .set KEPT_RCX, 56
     .set KEPT_RDX, 48
     .set KEPT_RSI, 40
     .set KEPT_RDI, 32

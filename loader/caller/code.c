@@ -3,10 +3,10 @@
  * loader/caller/code.c: reads the instructions of a function, for caller/find.c.
  *
  * It finds where dladdr ends, how one function calls another, and whether a function (do_sym, or
- * the _dl_open of glibc 2.43) passes its own third argument to another one:
+ * the _dl_open of glibc 2.43) passes its own third or fourth argument to another one:
  *
  *     push …
- *     mov %rdx, R           R: preserved across calls, or a slot of the frame, displacement(%rbp)
+ *     mov %rdx, R           (or %rcx) R: preserved across calls, or a slot of the frame, displacement(%rbp)
  *     …
  *     mov R, %rdi           or %rdx, if not overwritten yet
  *     …
@@ -157,7 +157,7 @@ static int is_move(const struct instruction *i, unsigned from, unsigned to)
            (instruction_is(i, 0, 0x8b) && operand_reg(i) == to && operand_rm(i) == from);
 }
 
-/* Where a function keeps its third argument across calls: in a register, or in a slot of its frame. */
+/* Where a function keeps an argument across calls: in a register, or in a slot of its frame. */
 struct kept {
     unsigned reg; /* %rbx, %rbp, %r12 to %r15; 0: not in a register */
     int64_t slot; /* its distance from %rbp; 0: not in the frame */
@@ -177,24 +177,24 @@ static int64_t slot_of(uintptr_t at, const struct instruction *i)
     return 0;
 }
 
-/* Whether the instruction at `at` is a mov of 64 bits from %rdx to where that is kept: stores it. */
-static int is_keeping(uintptr_t at, const struct instruction *i, struct kept *kept)
+/* Whether the instruction at `at` is a mov of 64 bits from the argument's register to where that is kept: stores it. */
+static int is_keeping(uintptr_t at, const struct instruction *i, unsigned argument, struct kept *kept)
 {
     int64_t slot = slot_of(at, i);
 
     for (unsigned r = RBX; r < 16; r++)
-        if ((r == RBX || r == RBP || r >= 12) && is_move(i, RDX, r)) {
+        if ((r == RBX || r == RBP || r >= 12) && is_move(i, argument, r)) {
             *kept = (struct kept){r, 0};
             return 1;
         }
-    if (!slot || !instruction_is(i, 0, 0x89) || !(i->rex & 8) || operand_reg(i) != RDX)
+    if (!slot || !instruction_is(i, 0, 0x89) || !(i->rex & 8) || operand_reg(i) != argument)
         return 0;
     *kept = (struct kept){0, slot};
     return 1;
 }
 
 /* The search ends at the first call, on the path without branches, so nothing else can arrive there. */
-static struct kept third_argument(const struct caller_function *function)
+static struct kept keeping(const struct caller_function *function, unsigned argument)
 {
     uintptr_t at = function->at, end = at + function->size;
     struct kept kept = {0, 0};
@@ -207,32 +207,32 @@ static struct kept third_argument(const struct caller_function *function)
             return kept;
         if (kept.slot)
             continue;
-        if (kept.reg ? !keeps(&i, kept.reg) && !is_move(&i, RDX, kept.reg)
-                     : !is_keeping(at, &i, &kept) && !keeps(&i, RDX))
+        if (kept.reg ? !keeps(&i, kept.reg) && !is_move(&i, argument, kept.reg)
+                     : !is_keeping(at, &i, argument, &kept) && !keeps(&i, argument))
             break;
     }
     return (struct kept){0, 0};
 }
 
-/* Whether the instruction brings the third argument to %rdi: 1 or 0; -1: it may change the slot that has it. */
-static int brings(uintptr_t at, const struct instruction *i, const struct kept *kept)
+/* Whether the instruction brings the argument to %rdi: 1 or 0; -1: it may change the slot that has it. */
+static int brings(uintptr_t at, const struct instruction *i, unsigned argument, const struct kept *kept)
 {
     struct kept same;
 
-    if (is_move(i, RDX, RDI) || (kept->reg && is_move(i, kept->reg, RDI)))
+    if (is_move(i, argument, RDI) || (kept->reg && is_move(i, kept->reg, RDI)))
         return 1;
     if (!kept->slot || slot_of(at, i) != kept->slot)
         return 0;
     if (instruction_is(i, 0, 0x8b))
         return (i->rex & 8) && operand_reg(i) == RDI;
-    return is_keeping(at, i, &same) ? 0 : -1;
+    return is_keeping(at, i, argument, &same) ? 0 : -1;
 }
 
-unsigned caller_asks(const struct caller_function *function, struct call_way way)
+unsigned caller_asks(const struct caller_function *function, struct call_way way, unsigned argument)
 {
     uintptr_t at = function->at, end = at + function->size;
-    struct kept kept = third_argument(function);
-    int is_third = 0; /* %rdi has the third argument */
+    struct kept kept = keeping(function, argument);
+    int is_passed = 0; /* %rdi has the argument */
     struct instruction i;
     unsigned asks = 0;
 
@@ -244,17 +244,17 @@ unsigned caller_asks(const struct caller_function *function, struct call_way way
             return 0;
         here = way_of(at, &i);
         if (here.through == way.through && here.slot == way.slot) {
-            if (!is_third)
+            if (!is_passed)
                 return 0;
             asks++;
         }
-        brought = brings(at, &i, &kept);
+        brought = brings(at, &i, argument, &kept);
         if (brought < 0)
             return 0;
         if (brought)
-            is_third = 1;
+            is_passed = 1;
         else if (!keeps(&i, RDI))
-            is_third = 0;
+            is_passed = 0;
     }
     return asks;
 }

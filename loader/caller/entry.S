@@ -10,6 +10,7 @@
  * exchanged; everything else that may hold an argument or a result is kept.
  *   caller_stub_entry    called: the first argument is an address
  *   caller_stub_caller   called: the third one is
+ *   caller_stub_fourth   called: the fourth one is
  *   caller_stub_place    called: the second one is, for the context in the first
  *   caller_stub_result   jumped to: the result is an address
  *   caller_stub_symbol   jumped to: it is that of a symbol
@@ -42,6 +43,7 @@ caller_stub_\name:
 
     caller_stub entry, loader_caller_address, KEPT_RDI, 8, "movq %rdi, %rsi"
     caller_stub caller, loader_caller_address, KEPT_RDX, 8, "movq %rdx, %rsi"
+    caller_stub fourth, loader_caller_address, KEPT_RCX, 8, "movq %rcx, %rsi"
     caller_stub place, loader_caller_place, KEPT_RSI, 8, "movq %rsi, %rdx; movq %rdi, %rsi"
     caller_stub result, loader_caller_address, KEPT_RAX, 0, "movq %rax, %rsi"
     caller_stub symbol, loader_caller_symbol, KEPT_RAX, 0, "movq %rax, %rsi"

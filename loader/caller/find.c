@@ -7,7 +7,8 @@
  *   _dl_addr                  the C library's; exported by glibc before 2.34, where
  *                             libdl calls it; a local function since then
  *   do_sym                    the C library's; local.  It compares the caller of
- *                             dlsym(RTLD_NEXT) with the bounds of the executable
+ *                             dlsym(RTLD_NEXT) with the bounds of the executable.  Ubuntu's
+ *                             compiler inlines it in _dl_sym and _dl_vsym, for dlsym and dlvsym
  *   _dl_open                  the host loader's; local.  In glibc 2.43 it passes the caller
  *                             of dlopen to _dl_find_object.  The latter also serves
  *                             unwinders, and must continue to return moved code
@@ -24,7 +25,8 @@
  * _dl_find_dso_for_object.
  *
  * do_sym is the only other function near _dl_addr that calls it, each time with its own third
- * argument (caller/code.c), and that compares with RTLD_NEXT.  _dl_open is recognised by a call
+ * argument (caller/code.c), and that compares with RTLD_NEXT.  So is _dl_sym, if do_sym is inlined; then there is one
+ * more, _dl_vsym, which does so with its fourth argument.  _dl_open is recognised by a call
  * near _dl_find_dso_for_object: either of that function, and then nothing more is needed; or of
  * _dl_find_object with its third argument.
  *
@@ -36,6 +38,7 @@
 #include "rimf/image/image.h"
 #include "rimf/moved/moved.h"
 #include "rimf/x86/decode.h"
+#include "rimf/x86/registers.h"
 
 #include <errno.h>    /* numbers only */
 #include <sys/mman.h> /* numbers only */
@@ -107,25 +110,34 @@ static struct mvld_segment near_segment(const struct mvld_object *object, uintpt
     return near;
 }
 
+/* The first such call at `at` or behind it, or 0. */
+static uintptr_t next_call(const struct mvld_segment *near, struct call_way way, uintptr_t at)
+{
+    unsigned length = way.slot ? 6 : 5;
+
+    for (; at + length <= near->end; at++) {
+        const uint8_t *p = (const uint8_t *)at;
+
+        if ((way.slot ? p[0] == 0xff && p[1] == 0x15 : p[0] == 0xe8) &&
+            at + length + (uintptr_t)distance_at(p + length - 4) == way.through)
+            return at;
+    }
+    return 0;
+}
+
 /* The only other function near `from` that makes such a call; with `asks`, at least that often with
- * its third argument. */
-static int find_caller(const struct mvld_object *object, const struct caller_function *from,
-                       struct call_way way, unsigned asks, struct caller_function *out)
+ * the argument that is in this register. */
+static int find_caller(const struct mvld_object *object, const struct caller_function *from, struct call_way way,
+                       unsigned asks, unsigned argument, struct caller_function *out)
 {
     struct mvld_segment near = near_segment(object, from->at);
     struct caller_function found = {0, 0}, holder;
-    unsigned length = way.slot ? 6 : 5;
 
-    for (uintptr_t at = near.start; at + length <= near.end; at++) {
-        const uint8_t *p = (const uint8_t *)at;
-
-        if ((way.slot ? p[0] != 0xff || p[1] != 0x15 : p[0] != 0xe8) ||
-            at + length + (uintptr_t)distance_at(p + length - 4) != way.through)
-            continue;
+    for (uintptr_t at = near.start; (at = next_call(&near, way, at)); at++) {
         if (described(object, at, &holder))
             return -ENOENT;
         if (holder.at == from->at || holder.at == found.at ||
-            (asks && caller_asks(&holder, way) < asks))
+            (asks && caller_asks(&holder, way, argument) < asks))
             continue;
         if (found.at)
             return -ENOENT;
@@ -156,11 +168,26 @@ static int find_addr(const struct mvld_object *libc, struct caller_function *out
     return local(libc, caller_tail(&dladdr), out);
 }
 
+/* Whether no other function near _dl_addr makes such a call: it would be asked with addresses of moved code. */
+static int are_all(const struct mvld_object *libc, const struct caller_function *functions, struct call_way way)
+{
+    struct mvld_segment near = near_segment(libc, functions[CALLER_ADDR].at);
+    struct caller_function holder;
+
+    for (uintptr_t at = near.start; (at = next_call(&near, way, at)); at++)
+        if (described(libc, at, &holder) ||
+            (holder.at != functions[CALLER_ADDR].at && holder.at != functions[CALLER_SYM].at &&
+             holder.at != functions[CALLER_VSYM].at))
+            return 0;
+    return 1;
+}
+
 static int find_in_libc(struct mvld_image *image, const struct mvld_object *libc,
                         struct caller_function *functions, const char **why)
 {
     static const uint8_t next[4] = {0x48, 0x83, 0xff, 0xff}; /* cmp $-1, %rdi: RTLD_NEXT */
-    struct caller_function *addr = &functions[CALLER_ADDR], *sym = &functions[CALLER_SYM];
+    struct caller_function *addr = &functions[CALLER_ADDR], *sym = &functions[CALLER_SYM],
+                           *vsym = &functions[CALLER_VSYM];
     struct call_way way;
 
     *why = "the C library has no _dl_addr of the known form";
@@ -170,7 +197,11 @@ static int find_in_libc(struct mvld_image *image, const struct mvld_object *libc
     if (!way.through)
         return -ENOTSUP;
     *why = "the C library's dlsym is not of the known form";
-    return find_caller(libc, addr, way, 2, sym) || !caller_compares(sym, next) ? -ENOTSUP : 0;
+    if (find_caller(libc, addr, way, 2, RDX, sym) || !caller_compares(sym, next))
+        return -ENOTSUP;
+    if (find_caller(libc, addr, way, 2, RCX, vsym) == 0 && !caller_compares(vsym, next))
+        return -ENOTSUP;
+    return are_all(libc, functions, way) ? 0 : -ENOTSUP;
 }
 
 /* ---- the host loader ---------------------------------------------------------------- */
@@ -208,10 +239,10 @@ static int find_open(const struct mvld_object *host, const struct mvld_object *l
     struct caller_function open;
 
     *out = (struct caller_function){0, 0};
-    if (find_caller(host, asked, way, 0, &open) == 0)
+    if (find_caller(host, asked, way, 0, RDX, &open) == 0)
         return 0;
     way.through = find_object(host, libc);
-    if (!way.through || find_caller(host, asked, way, 1, &open))
+    if (!way.through || find_caller(host, asked, way, 1, RDX, &open))
         return -ENOENT;
     *out = open;
     return 0;

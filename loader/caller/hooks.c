@@ -6,7 +6,7 @@
  * library depend on their caller, which they find by the return address: dlsym(RTLD_NEXT), dlopen
  * (RUNPATH, $ORIGIN, namespace), dlvsym, dlmopen.  Others get an address from a backtrace: dladdr,
  * backtrace_symbols.  All of them end in two functions with that address as first argument; dlsym
- * also goes through one that has it as third argument (caller/find.c).  These are hooked:
+ * also goes through one that has it as third or fourth argument (caller/find.c).  These are hooked:
  *
  *     original                       stub, near it                   stage 0
  *     f:      jmp stub   ──────►     call *entry  ───────────►       %rdi = original of %rdi

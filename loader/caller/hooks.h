@@ -17,7 +17,8 @@ struct mvld_object;
 enum {
     CALLER_OBJECT, /* _dl_find_dso_for_object */
     CALLER_ADDR,   /* _dl_addr */
-    CALLER_SYM,    /* do_sym: for dlsym and dlvsym */
+    CALLER_SYM,    /* do_sym, for dlsym and dlvsym; or _dl_sym, in which it is inlined */
+    CALLER_VSYM,   /* _dl_vsym, if do_sym is inlined in it; else 0 */
     CALLER_OPEN,   /* _dl_open, unless it calls CALLER_OBJECT; else 0 */
     CALLER_NEEDED,
     CALLER_IP = CALLER_NEEDED, /* _Unwind_GetIP */

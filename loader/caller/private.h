@@ -29,6 +29,7 @@ int caller_hooks(const struct caller_hooks *, size_t first, size_t end, struct h
 /* caller/entry.S: a stub's slots contain these addresses. */
 void caller_stub_entry(void) RIMF_HIDDEN;
 void caller_stub_caller(void) RIMF_HIDDEN;
+void caller_stub_fourth(void) RIMF_HIDDEN;
 void caller_stub_place(void) RIMF_HIDDEN;
 void caller_stub_result(void) RIMF_HIDDEN;
 void caller_stub_symbol(void) RIMF_HIDDEN;
@@ -67,8 +68,9 @@ uintptr_t caller_tail(const struct caller_function *function);
 /* How the function calls `callee`; through 0: it does not. */
 struct call_way caller_way(struct mvld_image *, const struct mvld_object *,
                               const struct caller_function *function, uintptr_t callee);
-/* The number of such calls in the function, if each passes its third argument, else 0. */
-unsigned caller_asks(const struct caller_function *function, struct call_way);
+/* The number of such calls in the function, if each passes the argument that is in this register, RDX or RCX, at its
+ * entry; else 0. */
+unsigned caller_asks(const struct caller_function *function, struct call_way, unsigned argument);
 /* Whether it contains this instruction. */
 int caller_compares(const struct caller_function *function, const uint8_t bytes[4]);
 

@@ -65,6 +65,10 @@ static const struct shape *shape_of(size_t which, uintptr_t slots[2])
         slots[0] = (uintptr_t)caller_stub_caller;
         slots[1] = (uintptr_t)caller_stub_symbol;
         return &finds;
+    case CALLER_VSYM:
+        slots[0] = (uintptr_t)caller_stub_fourth;
+        slots[1] = (uintptr_t)caller_stub_symbol;
+        return &finds;
     case CALLER_IP:
     case CALLER_IP_INFO:
     case CALLER_REGION:

@@ -56,7 +56,7 @@ const char *rimf_image_running(const struct mvld_image *);
 /* What the feeder does for the image, and what it knows.  Each may be NULL or 0; functions are set before passes are
  * called. */
 #define RIMF_ANALYSES_MAX 2
-#define RIMF_KEPT_ORIGINALS 8u
+#define RIMF_KEPT_ORIGINALS 9u
 struct rimf_feeder {
     void *cookie; /* of all functions but those with the pipeline */
     /* Completes the source of a new object, of which link_map, bias and dynamic are set. */

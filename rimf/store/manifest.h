@@ -124,12 +124,12 @@
 #else
 #define MANIFEST_BYTES
 #endif
-#define MANIFEST_VERSION 4u
+#define MANIFEST_VERSION 5u
 #define MANIFEST_SIZE_MAX (64ul << 20)
 #define MANIFEST_OBJECTS_MAX 4096u
 #define MANIFEST_SYSTEM_FOLDER "/var/cache/mvld/snapshots"
 #define MANIFEST_NAME_MAX 255u
-#define MANIFEST_KEPT_MAX 8u
+#define MANIFEST_KEPT_MAX 9u
 #define MANIFEST_PASSES_MAX 4u
 #define MANIFEST_READS_MAX 4u
 #define MANIFEST_FILE "manifest"

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * Forms of a function that passes its third argument on, as compilers write them.  None of them runs.
+ * Forms of a function that passes its third or fourth argument on, as compilers write them.  None of them runs.
  */
 #include "loader/caller/private.h"
+
+#include "rimf/x86/registers.h"
 
 #include "../../check.h"
 
@@ -23,6 +25,9 @@ FORM(at_once, "mov %rdx, %rbx\n mov %rdx, %rdi\n" ASK "mov %rbx, %rdi\n" ASK);
 FORM(near_slot, "mov %rdi, %r12\n mov %rdx, -8(%rbp)\n mov %r8d, %r15d\n" CALL_OTHER "mov -8(%rbp), %rdi\n lea -32(%rbp), %rsi\n" ASK);
 FORM(far_slot, "mov %rdx, -0xe8(%rbp)\n" CALL_OTHER "mov -0xe8(%rbp), %rdi\n" ASK "mov -0xe8(%rbp), %rdi\n" ASK);
 
+FORM(fourth, "mov %rcx, %rbx\n mov %rdx, %r13\n" CALL_OTHER "mov %rbx, %rdi\n" ASK "mov %rbx, %rdi\n" ASK);
+FORM(fourth_slot, "mov %rcx, -0x88(%rbp)\n" CALL_OTHER "mov -0x88(%rbp), %rdi\n" ASK);
+
 FORM(not_kept, CALL_OTHER "mov %r13, %rdi\n" ASK);
 FORM(another_register, "mov %rdx, %r13\n" CALL_OTHER "mov %r14, %rdi\n" ASK);
 FORM(another_slot, "mov %rdx, -0xe8(%rbp)\n" CALL_OTHER "mov -0xe0(%rbp), %rdi\n" ASK);
@@ -37,10 +42,12 @@ FORM(one_of_two, "mov %rdx, -8(%rbp)\n" CALL_OTHER "mov -8(%rbp), %rdi\n" ASK "m
 
 static const struct {
     void (*at)(void), (*end)(void);
-    unsigned asks;
+    unsigned asks, argument;
 } forms[] = {
-#define ROW(name, asks) {name, name##_end, asks}
+#define ROW(name, asks) {name, name##_end, asks, RDX}
+#define ROW_4(name, asks) {name, name##_end, asks, RCX}
     ROW(in_register, 1), ROW(at_once, 2), ROW(near_slot, 1), ROW(far_slot, 2),
+    ROW_4(fourth, 2), ROW_4(fourth_slot, 1), ROW(fourth, 0), ROW_4(in_register, 0),
     ROW(not_kept, 0), ROW(another_register, 0), ROW(another_slot, 0), ROW(half_a_slot, 0), ROW(of_another_base, 0),
     ROW(changed_before, 0), ROW(changed_behind, 0), ROW(changed_by_address, 0), ROW(changed_by_vector, 0),
     ROW(changed_last, 0), ROW(one_of_two, 0),
@@ -53,7 +60,7 @@ int main(void)
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
         struct caller_function function = {(uintptr_t)forms[i].at, (uintptr_t)forms[i].end - (uintptr_t)forms[i].at};
 
-        CHECK(caller_asks(&function, way) == forms[i].asks, "form %zu: %u", i, caller_asks(&function, way));
+        CHECK(caller_asks(&function, way, forms[i].argument) == forms[i].asks, "form %zu", i);
     }
     return 0;
 }
