@@ -63,6 +63,7 @@ static int keeps(const struct instruction *i, unsigned reg)
     case 0x33: return operand_reg(i) != reg;
     case 0x89: /* mov from a register, xor, mov $imm */
     case 0x31:
+    case 0xc1: /* shl, shr … $imm */
     case 0xc7: return !operand_is_register(i) || operand_rm(i) != reg;
     case 0x39: /* cmp, test */
     case 0x3b:

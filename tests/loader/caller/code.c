@@ -26,6 +26,7 @@ FORM(near_slot, "mov %rdi, %r12\n mov %rdx, -8(%rbp)\n mov %r8d, %r15d\n" CALL_O
 FORM(far_slot, "mov %rdx, -0xe8(%rbp)\n" CALL_OTHER "mov -0xe8(%rbp), %rdi\n" ASK "mov -0xe8(%rbp), %rdi\n" ASK);
 
 FORM(fourth, "mov %rcx, %rbx\n mov %rdx, %r13\n" CALL_OTHER "mov %rbx, %rdi\n" ASK "mov %rbx, %rdi\n" ASK);
+FORM(fourth_hashed, "mov %rcx, %rbx\n movzbl (%rdx), %ecx\n shl $4, %rcx\n" CALL_OTHER "mov %rbx, %rdi\n" ASK);
 FORM(fourth_slot, "mov %rcx, -0x88(%rbp)\n" CALL_OTHER "mov -0x88(%rbp), %rdi\n" ASK);
 
 FORM(not_kept, CALL_OTHER "mov %r13, %rdi\n" ASK);
@@ -47,7 +48,7 @@ static const struct {
 #define ROW(name, asks) {name, name##_end, asks, RDX}
 #define ROW_4(name, asks) {name, name##_end, asks, RCX}
     ROW(in_register, 1), ROW(at_once, 2), ROW(near_slot, 1), ROW(far_slot, 2),
-    ROW_4(fourth, 2), ROW_4(fourth_slot, 1), ROW(fourth, 0), ROW_4(in_register, 0),
+    ROW_4(fourth, 2), ROW_4(fourth_hashed, 1), ROW_4(fourth_slot, 1), ROW(fourth, 0), ROW_4(in_register, 0),
     ROW(not_kept, 0), ROW(another_register, 0), ROW(another_slot, 0), ROW(half_a_slot, 0), ROW(of_another_base, 0),
     ROW(changed_before, 0), ROW(changed_behind, 0), ROW(changed_by_address, 0), ROW(changed_by_vector, 0),
     ROW(changed_last, 0), ROW(one_of_two, 0),
