@@ -82,7 +82,8 @@ static const char *recorded_program(const struct changes *rows, const char *name
 /* Also of a file that is gone, if its folder is there; or NULL. */
 static char *real_path(const char *path)
 {
-    char *real = realpath(path, NULL), *slash = strrchr(path, '/');
+    const char *slash = strrchr(path, '/');
+    char *real = realpath(path, NULL);
     if (real || !slash)
         return real;
     char *folder = must_print("%.*s/", (int)(slash - path), path), *at = realpath(folder, NULL);
