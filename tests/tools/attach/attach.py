@@ -241,7 +241,7 @@ def states():
         check(code == 1 and "seccomp" in out, f"a filter: {kind}: {out}")
         finish_program(p, f"a filter: {kind}")
     p = start(HARD, "late")
-    tool = subprocess.run([GETPID, str(p.pid), "1"], env=dict(os.environ, LD_PRELOAD=KILLED, LATE="1"),
+    tool = subprocess.run([GETPID, str(p.pid), "1"], env=dict(os.environ, LD_PRELOAD=KILLED, LATE=str(p.pid)),
                           stdout=subprocess.PIPE, text=True, timeout=60)
     check(tool.returncode == 1 and "seccomp" in tool.stdout, f"a filter that came meanwhile: {tool.stdout}")
     equal(p.stdout.readline(), "ready\n", "it has a filter")

@@ -93,7 +93,7 @@ static void *waits_filtered(void *nothing)
 {
     if (!strcmp(arguments[1], "late")) {
         puts("ready");
-        poll(NULL, 0, 500);
+        poll(NULL, 0, 1500);
     }
     forbid(SYS_mmap, SECCOMP_RET_KILL_PROCESS);
     wait_for_input();

@@ -10,7 +10,7 @@
  *     filter    has a filter of system calls: kill, errno, trap, log and allow are what it does about mmap(2); few allows
  *               only what it needs itself; strict is the kernel's own
  *     filtered  the only thread that waits has a filter by which mmap(2) ends the process
- *     late      the same, but the thread has no filter for the first half of a second
+ *     late      the same, but the thread has no filter for the first second and a half
  *     coroutine its only thread waits on a small stack of its own, with data of somebody else's below it
  *     adjacent  the same, in the mapping of the thread's control block; says "none" if there is no space
  *     handler   waits in a handler, whose small stack is a variable on the stack of its only thread

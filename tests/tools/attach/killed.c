@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Preloaded: the process is killed at its KILLED_AT-th call of those with which it changes another one; with KILLS_PARENT
- * its parent is, and the call goes on when that has ended.  With NO_WCHAN it
- * cannot learn in which function of the kernel a thread waits.  With LATE it looks at the first thread a second before it traces it.
+ * its parent is, and the call goes on when that has ended.  With NO_WCHAN it cannot learn in which function of the kernel
+ * a thread waits.  With LATE it looks at a thread two seconds before it traces it, but for the thread of this number.
  * With SLOW it stops a thread two seconds after that has returned from a call.  With STRAY the first thread that is to be
  * stopped does not, as if it waited for a disk.
  * With STARVED threads that are stopped together stop after two seconds, as if they waited for a processor.
@@ -55,10 +55,8 @@ long ptrace(int request, ...)
     if (!real)
         real = (long (*)(int, ...))dlsym(RTLD_NEXT, "ptrace");
     count();
-    if (request == PTRACE_SEIZE && getenv("LATE")) {
-        unsetenv("LATE");
-        sleep(1);
-    }
+    if (request == PTRACE_SEIZE && getenv("LATE") && pid != atoi(getenv("LATE")))
+        sleep(2);
     if (request == PTRACE_INTERRUPT && last == PTRACE_CONT && getenv("SLOW"))
         sleep(2);
     last = request;
