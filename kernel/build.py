@@ -291,20 +291,19 @@ def addresses(out):
     return {name: int(at, 16) for at, _, name in map(str.split, (out / "System.map").read_text().splitlines())}
 
 
-def dump(out, cpus):
-    """The image of the running guest, committed as it is for so many processors, in a file that begins at _text."""
+def dump(out, cpus, image, tests=""):
+    """The memory of the running guest, committed as it is for so many processors, in a file that begins at _text."""
     symbols = addresses(out)
-    log, image = out / f"dump.{cpus}.log", out / f"image.{cpus}"
+    log = image.with_suffix(".log")
     start, end = symbols["_text"], symbols["_end"]
     log.unlink(missing_ok=True)
-    with subprocess.Popen(guest(out, log, cpus, "wait_for_monitor", 1, "nokaslr", "stdio"), text=True,
+    with subprocess.Popen(guest(out, log, cpus, f"{tests},wait_for_monitor", 1, "nokaslr", "stdio"), text=True,
                           stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as qemu:
         for _ in range(600):
             if "waiting" in results(log):
                 break
             time.sleep(1)
         qemu.communicate(f'pmemsave {start - 0xffffffff80000000:#x} {end - start:#x} "{image}"\nquit\n')
-    return image
 
 
 def main():

@@ -3,6 +3,7 @@
 """What a function costs in kernels of several configurations, run in user space, and the bytes that are there.
 
     figures.py [--version 6.1] [--at FOLDER] [--bytes] [--no-times] [FUNCTION...]
+    figures.py --start     instead: the engine's work at the start, on the kernel `multiverse` with all reverted
 
 The kernel `multiverse`, which build.py has built, is booted with one or two processors, and its memory saved by QEMU's
 monitor when everything is committed.  Others are linked of the objects that matter, and patched as they are when they
@@ -36,6 +37,10 @@ AT = 0x1000000  # where objects are linked
 THUNK = ".globl __x86_return_thunk\n.text\n__x86_return_thunk: ret\n"
 SCRIPT = """SECTIONS { .image 0x1000000 : { *(.text .text.* *.text) *(.data .data.* .data..* .rodata .rodata.* .bss .bss.*)
     . = ALIGN(8); table = .; *(__jump_table) table_end = .; . = ALIGN(4); locks = .; *(.smp_locks) locks_end = .; } }"""
+# As a kernel is compiled, but for its calls through pointers and its returns.
+KERNEL = ["-std=gnu11", "-O2", "-mcmodel=kernel", "-fno-pic", "-mno-red-zone", "-mno-mmx", "-mno-sse",
+          "-fno-strict-aliasing", "-fcf-protection=branch", "-mharden-sls=all", "-fno-jump-tables"]
+STARTS = 101
 NOPS = {2: b"\x66\x90", 5: b"\x0f\x1f\x44\x00\x00"}
 
 
@@ -103,13 +108,30 @@ class Kernels:
         self.version, self.folder, self.at = version, folder, at
         self.tree = build.prepare(version, folder)
 
+    @staticmethod
+    def dumped(out, cpus, name, tests=""):
+        file = out / name
+        if not file.exists() or file.stat().st_mtime < (out / "vmlinux").stat().st_mtime:
+            build.dump(out, cpus, file, tests)
+        return file
+
+    def start(self):
+        """The program start.c, with the engine as a kernel has it, and its arguments."""
+        out, source, program = self.folder / f"{self.version}-multiverse", build.SOURCE, self.at / "start"
+        names = re.findall(r"(\S+/\S+)\.o\b", (build.ROOM / "linux/Kbuild").read_text())
+        files = [source / f"{name}.c" for name in names if not name.startswith("kernel/linux")]
+        output("gcc", *KERNEL, f"-I{build.ROOM}/replace", f"-I{source}", f"-I{source}/include", *files, build.ROOM / "start.c",
+               "-no-pie", "-o", program)
+        symbols = build.addresses(out)
+        return program, self.dumped(out, 2, "reverted.2", "reverted"), *(f"{symbols[name]:#x}" for name in (
+            "_text", "vmlinux", "__start___ex_table", "__stop___ex_table", "__start_static_call_sites",
+            "__stop_static_call_sites"))
+
     def image(self, config, cpus, function):
         """(file, {symbol: address}, the address where the file begins)"""
         out = self.folder / f"{self.version}-{config}"
         if config == "multiverse":
-            file = out / f"image.{cpus}"
-            if not file.exists() or file.stat().st_mtime < (out / "vmlinux").stat().st_mtime:
-                build.dump(out, cpus)
+            file = self.dumped(out, cpus, f"image.{cpus}")
             symbols = build.addresses(out)
             return file, symbols, symbols["_text"]
         objects = [o for o in FUNCTIONS[function][2] if config != "one" or "spinlock" not in o]
@@ -127,6 +149,14 @@ def instructions(native, arguments, what):
     return (total(300) - total(100)) / 200
 
 
+def show_start(kernels):
+    """Each start is a process, because a boot does it once."""
+    command = kernels.start()
+    bound, times = zip(*(map(int, output(*command).stdout.split()) for _ in range(STARTS)))
+    print(f"{bound[0]} functions bound; least, median, most of {STARTS}: "
+          + ", ".join(f"{sorted(times)[i] / 1e6:.2f}" for i in (0, STARTS // 2, -1)) + " ms")
+
+
 def disassemble(image, name):
     file, symbols, start = image
     end = min(a for a in symbols.values() if a > symbols[name])
@@ -141,6 +171,7 @@ def main():
     parser.add_argument("--at", default="/var/tmp/mvld-kernel", type=Path)
     parser.add_argument("--bytes", action="store_true")
     parser.add_argument("--no-times", action="store_true")
+    parser.add_argument("--start", action="store_true")
     parser.add_argument("function", nargs="*")
     o = parser.parse_args()
     with tempfile.TemporaryDirectory() as at:
@@ -150,6 +181,9 @@ def main():
         nothing.write_bytes(b"\xc3")
         kernels = Kernels(o.version, o.at, at)
         quiet = os.environ.get("MVLD_QUIET", "").split()  # what lets a measurement be alone
+        if o.start:
+            show_start(kernels)
+            return
         for name in o.function or FUNCTIONS:
             arguments, of, _, does = FUNCTIONS[name]
             of = [k for k in of if k[1] != "static" or o.version == "6.1"]  # the static branch is a patch for 6.1
