@@ -6,9 +6,9 @@
  * the _dl_open of glibc 2.43) passes its own third or fourth argument to another one:
  *
  *     push …
- *     mov %rdx, R           (or %rcx) R: preserved across calls, or a slot of the frame, displacement(%rbp)
+ *     mov %rdx, R           or %rcx; R: preserved across calls, or a slot of the frame, displacement(%rbp)
  *     …
- *     mov R, %rdi           or %rdx, if not overwritten yet
+ *     mov R, %rdi           or %rdx or %rcx, if not overwritten yet
  *     …
  *     call other
  */
