@@ -63,7 +63,7 @@ static void each_rule(void)
     static const char relocated[] = "a pointer is relocated where it is unplaced";
     struct { void *at; size_t size; uint64_t value; const char *sentence; } const spoilt[] = {
 #define SPOIL(field, value, sentence) {&made.field, sizeof made.field, (uint64_t)(value), sentence}
-        SPOIL(header.version, 5, "it is of another version of the format"),
+        SPOIL(header.version, MANIFEST_VERSION + 1, "it is of another version of the format"),
         SPOIL(header.header_size, 64, "it is of another version of the format"),
         SPOIL(header.n_shifts, 4, "it is cut short, or longer than it says"),
         SPOIL(header.n_words, 5, "it is cut short, or longer than it says"),
@@ -182,7 +182,7 @@ static void each_rule(void)
         SPOIL(header.n_addends, 3, relocated),
         SPOIL(header.n_tabled, 3, relocated),
         SPOIL(kept[1].object, 3, unordered),
-        SPOIL(kept[1].number, 8, unordered),
+        SPOIL(kept[1].number, MANIFEST_KEPT_MAX, unordered),
         SPOIL(kept[1].number, 1, unordered),
         SPOIL(kept[0].size, 0, unordered),
 #undef SPOIL
