@@ -200,14 +200,19 @@ uintptr_t rimf_moved_to(struct mvld_image *image, uintptr_t original)
     const struct moved_fragment *fragment;
     const struct analysis_unit *unit;
     const struct analysis *analysis;
+    uintptr_t canonical;
 
     if (!object || !object->moved)
         return 0;
     fragment = moved_fragment_at(image->moved, object, original);
-    /* Nearly always, and then a dlopen does not read the analyses of the libraries that it binds to. */
-    if (fragment && canonical_address(fragment, original) != original)
-        return canonical_address(fragment, original);
-    analysis = fragment ? rimf_analysis_whole(image, object, NULL) : NULL;
+    if (!fragment)
+        return 0;
+    canonical = canonical_address(fragment, original);
+    /* The canonical address nearly always is in moved code.  Then no analysis is read, as a dlopen would for each
+     * library that it binds to. */
+    if (canonical != original)
+        return canonical;
+    analysis = rimf_analysis_whole(image, object, NULL);
     unit = analysis ? analysis_unit_at(analysis, (uint32_t)(original - object->view.bias)) : NULL;
     return unit && unit->reason == ANALYSIS_PROVEN ? fragment->at + (original - fragment->original) : 0;
 }
