@@ -373,11 +373,11 @@ struct mvld_api {
     /* Adds a section of code like section_add, whose functions have names (MVLD_NAMES_*) and unwind tables:
      * exceptions pass through them, and backtraces, debuggers and profilers see them, as in any library.
      * `functions` ascend, do not overlap, and are copied.  The code is in the region of libconcat.so.1, which
-     * dladdr returns for it.  The pass brings this library (`library`), which is left out as MVLD_PASS_MOVES has
-     * it; without it no code is added.  Unwinders know the code after the pass returned 0.  For the thread that
-     * loads, inside run of the start; of a dlopen only if there was a first call at the start.  NULL, with a
-     * sentence: as section_add; the region is missing or full, or code is about to move there (fragment_move);
-     * functions overlap, have no name, or a frame that is not understood. */
+     * dladdr returns for it.  The pass names this library (`library`).  It is left out where that of a
+     * pass with MVLD_PASS_MOVES is, and then no code is added.  Unwinders know the code after the pass returned 0.
+     * For the thread that loads, inside run of the start; of a dlopen only if there was a first call at the start.
+     * NULL, with a sentence: as section_add; the region is missing or full, or code is about to move there
+     * (fragment_move); functions overlap, have no name, or a frame that is not understood. */
     void *(*code_add)(const struct mvld_context *, size_t size, const struct mvld_new_function *functions, size_t n,
                       uint32_t names);
 

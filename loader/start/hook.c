@@ -131,9 +131,10 @@ static void first_event(struct loader *l)
         rimf_image_set_alone(l->image, 0);
 }
 
-/* The host loader's lock serialises these events.  So one that finds another unfinished is in a child of fork(2), which a
- * thread made during another's dlopen: in the middle of passes, for ever.  Such a child's new objects stay as they are. */
-static void once(struct loader *l, void (*handle)(struct loader *))
+/* The host loader's lock serialises these events.  So an event that finds another one unfinished is in a child, which a
+ * thread forked during another thread's dlopen.  Nobody finishes that event there.  The child's new objects stay as they
+ * are. */
+static void unless_within(struct loader *l, void (*handle)(struct loader *))
 {
     if (l->within)
         return;
@@ -151,7 +152,7 @@ void loader_event(struct loader *l)
     if (l->debug->r_state == RT_CONSISTENT && l->debug->r_map) {
         relocatestage_compare(l);
         if (l->started)
-            once(l, objects_changed);
+            unless_within(l, objects_changed);
         else if (l->debug_musl || is_complete(l)) /* musl raises no earlier event */
             first_event(l);
     }
@@ -337,6 +338,6 @@ uintptr_t loader_init(struct loader *l, size_t index)
     uintptr_t own = slot->own ? slot->map->l_addr + slot->own->d_un.d_ptr : (uintptr_t)loader_no_init;
 
     release_all(l);
-    once(l, objects_relocated);
+    unless_within(l, objects_relocated);
     return own;
 }

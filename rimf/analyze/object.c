@@ -383,7 +383,7 @@ void object_find_restarts(struct object *o)
         o->flags |= ANALYSIS_RESTARTS;
 }
 
-/* Behind object_take_name of all names. */
+/* It is called when object_take_name has seen all names. */
 void object_find_maps(struct object *o)
 {
     static const char path[] = "/proc/self/maps";

@@ -106,7 +106,7 @@ static int compare_objects(struct update *u)
 
 /* ---- publishing ---------------------------------------------------------------- */
 
-/* At most. */
+/* The number of places that suffices: adjoining segments share one. */
 static size_t count_places(const struct update *u)
 {
     size_t n = u->old->n_places;

@@ -163,7 +163,7 @@ int attach_interrupt(struct attach *a)
 
 /* ---- what the thread has */
 
-/* What the thread is to execute of libc's is no code while mvld, in a process that starts, writes to these pages. */
+/* While mvld changes libc's pages in a process that starts, they cannot be executed, and the thread is not led there. */
 static int is_at(const struct attach *a, enum attach_place place, const struct user_regs_struct *r, int waits)
 {
     uint64_t arguments[2] = {r->rdi, r->rsi};

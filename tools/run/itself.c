@@ -208,7 +208,7 @@ const char *execute_itself(const char *loader, const char *file, char **argv, in
             return NULL;
         kill(tracer, SIGKILL);
     }
-    /* Until the tracer has ended: proot ends with the status of the process that ends last. */
+    /* The tracer must end first: proot ends with the status of the process that ends last. */
     recv(t.other, &end, 1, 0);
     close(t.other);
     snprintf(why, sizeof why, "no process may trace it: %s", strerror(error));
