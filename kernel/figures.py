@@ -19,6 +19,7 @@ import tempfile
 from pathlib import Path
 
 import build
+import user_space
 
 # The kernels, as (name, configuration, processors).
 BOTH = [("stock", "stock", 2), ("multiverse", "multiverse", 2)]
@@ -37,9 +38,6 @@ AT = 0x1000000  # where objects are linked
 THUNK = ".globl __x86_return_thunk\n.text\n__x86_return_thunk: ret\n"
 SCRIPT = """SECTIONS { .image 0x1000000 : { *(.text .text.* *.text) *(.data .data.* .data..* .rodata .rodata.* .bss .bss.*)
     . = ALIGN(8); table = .; *(__jump_table) table_end = .; . = ALIGN(4); locks = .; *(.smp_locks) locks_end = .; } }"""
-# As a kernel is compiled, but for its calls through pointers and its returns.
-KERNEL = ["-std=gnu11", "-O2", "-mcmodel=kernel", "-fno-pic", "-mno-red-zone", "-mno-mmx", "-mno-sse",
-          "-fno-strict-aliasing", "-fcf-protection=branch", "-mharden-sls=all", "-fno-jump-tables"]
 STARTS = 101
 NOPS = {2: b"\x66\x90", 5: b"\x0f\x1f\x44\x00\x00"}
 
@@ -117,11 +115,8 @@ class Kernels:
 
     def start(self):
         """The program start.c, with the engine as a kernel has it, and its arguments."""
-        out, source, program = self.folder / f"{self.version}-multiverse", build.SOURCE, self.at / "start"
-        names = re.findall(r"(\S+/\S+)\.o\b", (build.ROOM / "linux/Kbuild").read_text())
-        files = [source / f"{name}.c" for name in names if not name.startswith("kernel/linux")]
-        output("gcc", *KERNEL, f"-I{build.ROOM}/replace", f"-I{source}", f"-I{source}/include", *files, build.ROOM / "start.c",
-               "-no-pie", "-o", program)
+        out, program = self.folder / f"{self.version}-multiverse", self.at / "start"
+        output("gcc", *user_space.engine(), build.ROOM / "start.c", "-no-pie", "-o", program)
         symbols = build.addresses(out)
         return program, self.dumped(out, 2, "reverted.2", "reverted"), *(f"{symbols[name]:#x}" for name in (
             "_text", "vmlinux", "__start___ex_table", "__stop___ex_table", "__start_static_call_sites",

@@ -13,8 +13,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-KERNEL = ["-std=gnu11", "-O2", "-mcmodel=kernel", "-fno-pic", "-mno-red-zone", "-mno-mmx", "-mno-sse",
-          "-fno-strict-aliasing", "-fno-stack-protector", "-fcf-protection=branch", "-mharden-sls=all", "-Wall", "-Werror", "-Wno-attributes"]
+sys.path.insert(0, str(Path(sys.argv[1]) / "kernel"))
+import user_space  # noqa: E402
+
+WARNINGS = ["-Wall", "-Werror", "-Wno-attributes"]
 
 
 def run(*command, **more):
@@ -47,8 +49,8 @@ def main():
     with tempfile.TemporaryDirectory() as at:
         at = Path(at)
         for name in ("world", "module"):
-            run("gcc", *KERNEL, f"-fplugin={plugin}", "-DMULTIVERSE_PLUGIN", "-fno-zero-initialized-in-bss", f"-I{source}", f"-I{source}/include", "-c", tests / f"{name}.c",
-                "-o", at / f"{name}.o")
+            run("gcc", *user_space.FLAGS, *WARNINGS, f"-fplugin={plugin}", "-DMULTIVERSE_PLUGIN", "-fno-zero-initialized-in-bss",
+                f"-I{source}", f"-I{source}/include", "-c", tests / f"{name}.c", "-o", at / f"{name}.o")
         check_object(at / "world.o")
         run("ld", "-r", at / "world.o", "-o", at / "merged.o")
         renamed = {".noinstr.text": "{}_text,alloc,load,contents,code,readonly", ".text": "{}_text,alloc,load,contents,code,readonly", ".data": "{}_data,alloc,load,contents,data"}
@@ -56,11 +58,8 @@ def main():
         for name, file, more in ("kernel", "merged.o", {}), ("module", "module.o", tables):
             pairs = {k: v.format(name) for k, v in renamed.items()} | {k: v + ",alloc,load,contents,data" for k, v in more.items()}
             run("objcopy", *(f"--rename-section={k}={v}" for k, v in pairs.items()), at / file)
-        engine = re.findall(r"^\s*multiverse-y \+= (.*)$", (source / "kernel/linux/Kbuild").read_text(), re.M)
-        files = [source / o.replace(".o", ".c") for line in engine for o in line.split() if "/" in o and not o.startswith("kernel/linux")]
-        assert len(files) > 15, files
-        run("gcc", *KERNEL, f"-I{source}/kernel/replace", f"-I{source}", f"-I{source}/include", *files, tests / "core.c",
-            at / "merged.o", at / "module.o", "-no-pie", "-g", "-o", at / "core")
+        run("gcc", *user_space.engine(), *WARNINGS, tests / "core.c", at / "merged.o", at / "module.o", "-no-pie", "-g",
+            "-o", at / "core")
         for arguments in [], ["damage"]:
             run(at / "core", *arguments)
 
