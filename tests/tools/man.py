@@ -49,7 +49,7 @@ for subcommand in subcommands:
 named = " ".join(re.findall(r"^\.Va (.*)$", pages["mvld.1"].read_text() + pages["mvld-restore.8"].read_text(), re.M)).split()
 fields = {name for file in (Path(__file__).parents[2] / "tools").rglob("*.c")
           for name in re.findall(r'json_\w+\([\w.&>-]+, "([\w-]+)"', file.read_text())}
-check({"lacks", "trouble", "ratio-ppm"} <= fields, f"the tools' JSON has the fields {fields}")
+check({"lacks", "trouble", "ratio_ppm"} <= fields, f"the tools' JSON has the fields {fields}")
 equal(sorted(fields - set(named)), [], "fields of JSON that mvld.1 does not name")
 
 words = re.findall(r"^  (\w+) ", run(loader, "/bin/true", env={"MVLD_DEBUG": "help"})[1], re.M)

@@ -107,10 +107,10 @@ with scratch() as scratched:
     found = json.loads(out)
     ways = {way["name"]: way for way in found["ways"]}
     equal([name for name, way in ways.items() if way["wrong"]], [], "all ways can be measured")
-    check(ways["plain, beside itself"]["wall"]["low-ppm"] < 1_050_000, "the control")
+    check(ways["plain, beside itself"]["wall"]["low_ppm"] < 1_050_000, "the control")
     if os.geteuid() == 0 and "set-interp, direct-calls" in ways:
         equal((code, found["gain"]), (0, True), f"symbols from a snapshot\n{out}")
-        check(ways["set-interp, direct-calls"]["wall"]["high-ppm"] < 1_000_000, "by set-interp")
+        check(ways["set-interp, direct-calls"]["wall"]["high_ppm"] < 1_000_000, "by set-interp")
         code, out, err = tried(folder, "--seconds", "2", program)
         contains(out, ": worth it\n  mvld enable", "the sentence")
         script = folder / "script"

@@ -104,7 +104,7 @@ static void json_result(struct json *j, const char *path, const struct result *r
     json_end(j, '}');
     json_unsigned(j, "calls", r->calls);
     json_unsigned(j, "references", r->references);
-    json_unsigned(j, "jump-tables", r->jump_tables);
+    json_unsigned(j, "jump_tables", r->jump_tables);
     json_end(j, '}');
 }
 

@@ -142,7 +142,7 @@ static void json_pass(struct json *j, const struct planned_pass *it)
     json_string(j, "help", it->pass->help);
     json_string(j, "file", it->path);
     json_string(j, "library", it->library);
-    json_string(j, "nothing-to-do", it->idle);
+    json_string(j, "nothing_to_do", it->idle);
     json_begin(j, "options", '[');
     for (size_t i = 0; i < it->n_settings; i++)
         json_setting(j, &it->settings[i]);

@@ -111,9 +111,9 @@ static void print_json(const struct try_runs *r, size_t best)
             struct ratio q = try_ratio(r, i, f);
             json_begin(&j, names[f], '{'); /* nanoseconds, bytes; ratios in millionths */
             json_unsigned(&j, "median", (uint64_t)(try_median(r, i, f) * (f == TRY_MEMORY ? 1024 : 1e9)));
-            json_unsigned(&j, "ratio-ppm", (uint64_t)(1e6 * q.median));
-            json_unsigned(&j, "low-ppm", (uint64_t)(1e6 * q.low));
-            json_unsigned(&j, "high-ppm", (uint64_t)(1e6 * q.high));
+            json_unsigned(&j, "ratio_ppm", (uint64_t)(1e6 * q.median));
+            json_unsigned(&j, "low_ppm", (uint64_t)(1e6 * q.low));
+            json_unsigned(&j, "high_ppm", (uint64_t)(1e6 * q.high));
             json_end(&j, '}');
         }
         json_end(&j, '}');

@@ -261,7 +261,7 @@ def told(program):
     program.config.write_text(text.stdout)
     check(f"concat: {WHY}" in program.run().stderr, "it cannot be read back")
     passes = json.loads(support.run([MVLD, "pipeline", "--json", program.path], **environment).stdout)["passes"]
-    check([(it["nothing-to-do"], it["library"]) for it in passes] == [(None, None), (WHY, None)], passes)
+    check([(it["nothing_to_do"], it["library"]) for it in passes] == [(None, None), (WHY, None)], passes)
     statistics = program.run(MVLD_DEBUG="statistics").stderr
     check("time in concat: nothing to do" in statistics, statistics)
     program.configure("copy = always")
