@@ -60,6 +60,7 @@ with tempfile.TemporaryDirectory() as scratch:
     equal(run(mvld, "build", "--json", program / "none", env=env)[:2], (126, "null\n"), "its exit code")
     equal(run(mvld, "build", "--json", "--run", program, env=env)[:2], (2, ""), "the program's output is no JSON")
     equal(run(mvld, "build", "--check", "--run", program, env=env)[:2], (2, ""), "--check runs nothing")
+    equal(run(mvld, "build", program, "other", env=env)[:2], (2, ""), "a second program")
     if os.path.ismount("/sys"):  # where nobody can make a folder
         contains(build(code=1, XDG_CACHE_HOME="/sys"), "the folder of the cache cannot be made (error ", "why there is no lock")
     equal(run(mvld, "run", "--json", program, env=env)[0], 2, "mvld run --json")

@@ -316,6 +316,22 @@ static void report_end(const char *subcommand)
     }
 }
 
+/* 1, and says why: options that exclude each other, or an argument behind PROGRAM for a program that does not run. */
+static int wrong_usage(const struct command *c, const char *argument)
+{
+    int runs = !c->snapshot || !strcmp(c->snapshot, "run");
+
+    if (c->direct && c->children)
+        complain(c->name, "--direct and --children exclude each other");
+    else if (c->json && runs)
+        complain(c->name, "--json and --run exclude each other: PROGRAM prints, too");
+    else if (argument && !runs)
+        complain(c->name, "%s: one PROGRAM, without arguments unless --run runs it", argument);
+    else
+        return 0;
+    return 1;
+}
+
 static int run(const struct command *blank, const char *usage, int argc, char **argv)
 {
     const struct option options[] = {REQUEST_OPTIONS,
@@ -354,18 +370,12 @@ static int run(const struct command *blank, const char *usage, int argc, char **
                 return TOOL_USAGE;
         }
     }
-    if (command.direct && command.children) {
-        complain(command.name, "--direct and --children exclude each other");
-        return TOOL_USAGE;
-    }
-    if (command.json && !strcmp(command.snapshot, "run")) {
-        complain(command.name, "--json and --run exclude each other: PROGRAM prints, too");
-        return TOOL_USAGE;
-    }
     if (optind == argc) {
         fputs(usage, stderr);
         return TOOL_USAGE;
     }
+    if (wrong_usage(&command, argv[optind + 1]))
+        return TOOL_USAGE;
     if (command.json)
         report_end(command.name);
     size_t n = (size_t)(argc - optind);
