@@ -161,8 +161,8 @@ static void print_total(const struct request_of *r)
     uint64_t size = r->sizes[CACHE_SNAPSHOT] + r->sizes[CACHE_ANALYSIS];
 
     if (r->n)
-        printf("On disk %.1f MiB: %u snapshots %.1f, %u analyses %.1f\n", cache_mib(size),
-               r->counts[CACHE_SNAPSHOT], cache_mib(r->sizes[CACHE_SNAPSHOT]), r->counts[CACHE_ANALYSIS], cache_mib(r->sizes[CACHE_ANALYSIS]));
+        printf("On disk %.1f MiB: %.1f of snapshots (%u), %.1f of analyses (%u)\n", cache_mib(size),
+               cache_mib(r->sizes[CACHE_SNAPSHOT]), r->counts[CACHE_SNAPSHOT], cache_mib(r->sizes[CACHE_ANALYSIS]), r->counts[CACHE_ANALYSIS]);
 }
 
 static void print_remedies(const struct request_of *r)
