@@ -85,6 +85,8 @@ int attach_is_code(const struct attach *, uint64_t address);
  * mappings, if the kernel cannot be asked for one (before Linux 6.11). */
 int attach_mapping(const struct attach *, uint64_t address, char **text, uint64_t *start, uint64_t *end);
 uint64_t attach_auxiliary(const struct attach *, uint64_t type); /* from its auxv; 0: missing */
+/* From its status; 0: it has ended, or there is no such line.  A thread may have a filter of its own. */
+unsigned long attach_status_number(const struct attach *, pid_t thread, const char *name);
 /* Whether it is still the opened process, and may be reached. */
 int attach_check(struct attach *);
 
@@ -169,8 +171,6 @@ struct attach_candidate *attach_candidates(struct attach *, size_t *n);
  * fails when it is stopped. */
 char attach_thread_state(const struct attach *, pid_t thread);
 char attach_state_and_time(const struct attach *, pid_t thread, unsigned long *ticks); /* of processor time, 100 a second */
-/* A thread may have a filter of system calls that the process has not. */
-int attach_is_filtered(const struct attach *, pid_t thread);
 int attach_has_children(const struct attach *, pid_t thread);
 /* Whether the stopped thread is on its own stack, and that has room for our frame. */
 int attach_is_on_its_stack(const struct attach *, const struct user_regs_struct *);

@@ -47,15 +47,6 @@ char attach_thread_state(const struct attach *a, pid_t thread)
     return attach_state_and_time(a, thread, &time);
 }
 
-int attach_is_filtered(const struct attach *a, pid_t thread)
-{
-    char *text = attach_thread_file(a, thread, "status"), *line = strstr(text, "\nSeccomp:");
-    int filtered = line && strtoul(line + 9, NULL, 10) != 0;
-
-    free(text);
-    return filtered;
-}
-
 int attach_has_children(const struct attach *a, pid_t thread)
 {
     char *text = attach_thread_file(a, thread, "children");

@@ -120,6 +120,15 @@ static const char *status_line(const char *status, const char *name)
     return "";
 }
 
+unsigned long attach_status_number(const struct attach *a, pid_t thread, const char *name)
+{
+    char *status = attach_thread_file(a, thread, "status");
+    unsigned long number = strtoul(status_line(status, name), NULL, 10);
+
+    free(status);
+    return number;
+}
+
 uint64_t attach_auxiliary(const struct attach *a, uint64_t type)
 {
     size_t size = 0;

@@ -346,7 +346,7 @@ static int try_thread(struct attach *a, enum attach_place place, pid_t thread, i
     int waits = attach_waits(a, thread, &a->stopped->before), is_parent = attach_has_children(a, thread);
 
     if ((!waits && !running) || (!is_only && is_parent && (!waits || !running || waits_for_child(a))) ||
-        thread == a->stray || attach_is_filtered(a, thread) || seize(a, thread))
+        thread == a->stray || attach_status_number(a, thread, "Seccomp") || seize(a, thread))
         return -1;
     if ((!is_only && expect_none(a, waits, is_parent)) || stop_thread(a, place, !is_only && !is_parent))
         return -1;

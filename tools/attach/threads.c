@@ -106,21 +106,28 @@ static int seize(struct attach *a, pid_t thread)
     return 1;
 }
 
-/* Requests a stop of all further threads.  Returns their number, or -1. */
-static int seize_all(struct attach *a)
+/* Requests a stop of all further threads.  Returns their number, or -1.  Where threads end meanwhile, the kernel may leave
+ * others out of the list: these count as one further thread. */
+static int seize_all(struct attach *a, uint64_t until)
 {
     int fd = openat(a->folder, "task", O_RDONLY | O_DIRECTORY | O_CLOEXEC), n = 0;
+    unsigned long listed = 0;
     DIR *folder = fd < 0 ? NULL : fdopendir(fd);
 
     for (struct dirent *entry; n >= 0 && folder && (entry = readdir(folder));) {
         pid_t thread = (pid_t)strtol(entry->d_name, NULL, 10);
         int new = thread > 0 ? seize(a, thread) : 0;
 
+        listed += thread > 0;
         n = new < 0 ? -1 : n + new;
     }
     if (folder)
         closedir(folder);
-    return folder ? n : attach_fail(a, "process %d has ended", a->pid);
+    if (!folder)
+        return attach_fail(a, "process %d has ended", a->pid);
+    if (n || listed >= attach_status_number(a, a->pid, "Threads"))
+        return n;
+    return clock_ns() < until ? 1 : attach_fail(a, "process %d: /proc does not list all of its threads", a->pid);
 }
 
 /* Forgets a thread that has ended. */
@@ -157,7 +164,7 @@ int attach_stop_others(struct attach *a, unsigned milliseconds)
     int n;
 
     do { /* stopped threads make no more threads */
-        n = seize_all(a);
+        n = seize_all(a, until);
         while (n >= 0 && waited < a->n_others)
             if (wait_one(a, &a->others[waited++], until))
                 n = -1;

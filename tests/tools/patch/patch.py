@@ -408,6 +408,18 @@ def stray(world):
     program.end()
 
 
+def unlisted(world):
+    """A thread that the kernel leaves out of its list, because another one ends, is stopped like the others."""
+    program = Program(world.program, 1)
+    busy = max(int(thread.name) for thread in Path(f"/proc/{program.p.pid}/task").iterdir())
+    for n in range(1, 9):
+        env = {"LD_PRELOAD": KILLED, "UNLISTED": f"{busy}:{n}"}
+        for how, after in (world.replace(), NEW), (UNDO, OLD):
+            equal(program.patch(*how, env=env)[::2], (0, ""), f"{how}, missing in {n} lists")
+            equal(program.ask(), after, f"{how}, missing in {n} lists")
+    program.end()
+
+
 def starved(world):
     """Threads that stop too late have been asked to: they are let go when they do, and their calls do not fail."""
     program = Program(world.program, 0, "epoll")
