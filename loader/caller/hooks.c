@@ -92,8 +92,9 @@ static int hook_of(const struct caller_hooks *caller, size_t which, struct hook 
     size_t end = caller_begin_stub(hook->code, which);
     struct displaced moved;
 
-    if ((caller->kept && which < CALLER_NEEDED ? displace_again : displace)(
-            (const uint8_t *)function->at, function->size, function->at, stub + end, &moved, why))
+    *why = displace((const uint8_t *)function->at, function->size, function->at, stub + end,
+                    caller->kept && which < CALLER_NEEDED, &moved);
+    if (*why)
         return -ENOTSUP;
     hook->stub = stub;
     hook->at = function->at + moved.skip;

@@ -64,7 +64,8 @@ static const char *read_head(struct code_splice *splice, const struct code_place
     if (!(p->unit->flags & ANALYSIS_HEAD) ||
         p->offset != endbr64_size((const uint8_t *)p->start, p->unit->size))
         return "it is shorter than a jump";
-    if (displace((const uint8_t *)p->start, p->unit->size, p->start, p->start + p->offset, &head, &why))
+    why = displace((const uint8_t *)p->start, p->unit->size, p->start, p->start + p->offset, 0, &head);
+    if (why)
         return why;
     if (head.length > SPLICE_LONGEST)
         return "the instructions under a jump are too long";

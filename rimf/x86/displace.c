@@ -13,19 +13,12 @@ struct function {
     size_t size;
     uintptr_t start;
     size_t first, end; /* the displaced bytes, from `code` on */
-    const char *why;
 };
 
-static int refuse(struct function *f, const char *why)
+/* Whether this address in the process is one of the displaced bytes. */
+static int is_displaced(const struct function *f, uintptr_t at)
 {
-    f->why = why;
-    return -ENOTSUP;
-}
-
-/* Whether [at, at + length) in the process overlaps the displaced bytes. */
-static int meets(const struct function *f, uintptr_t at, size_t length)
-{
-    return at + length > f->start + f->first && at < f->start + f->end;
+    return at - (f->start + f->first) < f->end - f->first;
 }
 
 int displace_one(const uint8_t *code, uintptr_t from, uintptr_t to, const struct instruction *i, uint8_t *bytes)
@@ -49,36 +42,26 @@ int displace_one(const uint8_t *code, uintptr_t from, uintptr_t to, const struct
     return 0;
 }
 
-/* Moves one instruction at `at` to the same offset in `to`. */
-static int move(struct function *f, size_t at, const struct instruction *i, uintptr_t to,
-                uint8_t *bytes)
-{
-    int error;
-
-    if (instruction_flow(i) != FLOW_NEXT || i->odd)
-        return refuse(f, "it does not begin with instructions that may run elsewhere");
-    error = displace_one(f->code + at, f->start + at, to, i, bytes);
-    if (error)
-        return refuse(f, error == -ERANGE ? "what it begins with is too far from its other place"
-                                          : "it begins with an operand of 32 bits");
-    return 0;
-}
-
-static int move_all(struct function *f, uintptr_t to, uint8_t *bytes)
+static const char *move_all(struct function *f, uintptr_t to, uint8_t *bytes)
 {
     struct instruction i;
-    int err = 0;
 
-    for (f->end = f->first; !err && f->end < f->first + DISPLACE_JUMP; f->end += i.length) {
+    for (f->end = f->first; f->end < f->first + DISPLACE_JUMP; f->end += i.length) {
         size_t done = f->end - f->first;
+        int error;
 
         if (f->end == f->size)
-            return refuse(f, "it is shorter than a jump");
+            return "it is shorter than a jump";
         if (!decode(f->code + f->end, f->size - f->end, &i))
-            return refuse(f, "its first instructions are not understood");
-        err = move(f, f->end, &i, to + done, bytes + done);
+            return "its first instructions are not understood";
+        if (instruction_flow(&i) != FLOW_NEXT || i.odd)
+            return "it does not begin with instructions that may run elsewhere";
+        error = displace_one(f->code + f->end, f->start + f->end, to + done, &i, bytes + done);
+        if (error)
+            return error == -ERANGE ? "what it begins with is too far from its other place"
+                                    : "it begins with an operand of 32 bits";
     }
-    return err;
+    return NULL;
 }
 
 /* lea f(%rip): takes the function's address, and reads nothing there. */
@@ -90,27 +73,26 @@ static int is_own_address(const struct function *f, size_t at, const struct inst
 
 /* Nothing in the function may branch behind the first displaced byte, or read displaced bytes.  A
  * branch to the first byte is fine: it reaches the jump. */
-static int check_rest(struct function *f)
+static const char *check_rest(const struct function *f)
 {
     struct instruction i;
 
     for (size_t at = f->first; at < f->size; at += i.length) {
         if (!decode(f->code + at, f->size - at, &i))
-            return refuse(f, "it is not understood");
+            return "it is not understood";
         if (flow_is_relative(instruction_flow(&i))) {
             uintptr_t target = branch_target(f->code + at, f->start + at, &i);
 
-            if (target != f->start + f->first && meets(f, target, 1))
-                return refuse(f, "it goes back to its first instructions");
+            if (target != f->start + f->first && is_displaced(f, target))
+                return "it goes back to its first instructions";
         }
-        if (i.rip && !is_own_address(f, at, &i) &&
-            meets(f, rip_target(f->code + at, f->start + at, &i), 1))
-            return refuse(f, "it looks at its own first instructions");
+        if (i.rip && !is_own_address(f, at, &i) && is_displaced(f, rip_target(f->code + at, f->start + at, &i)))
+            return "it looks at its own first instructions";
     }
-    return 0;
+    return NULL;
 }
 
-static int pass_over(struct function *f)
+static const char *pass_over(struct function *f)
 {
     struct instruction i;
 
@@ -118,62 +100,36 @@ static int pass_over(struct function *f)
         enum flow flow;
 
         if (f->size < f->first + DISPLACE_JUMP)
-            return refuse(f, "it is shorter than a jump");
+            return "it is shorter than a jump";
         if (!decode(f->code + f->end, f->size - f->end, &i))
-            return refuse(f, "its first instructions are not understood");
+            return "its first instructions are not understood";
         flow = instruction_flow(&i);
         if (flow == FLOW_CALL_INDIRECT && !instruction_is(&i, 0, 0xff)) /* the kernel may make it again */
-            return refuse(f, "a system call is among its first instructions");
+            return "a system call is among its first instructions";
         if ((flow == FLOW_CALL || flow == FLOW_CALL_INDIRECT) && f->end + i.length < f->first + DISPLACE_JUMP)
-            return refuse(f, "a call among its first instructions returns to them");
+            return "a call among its first instructions returns to them";
     }
     f->end = f->first + DISPLACE_JUMP;
     return check_rest(f);
 }
 
-int displace_over(const uint8_t *code, size_t size, uintptr_t start, struct displaced *out, const char **why)
+const char *displace_over(const uint8_t *code, size_t size, uintptr_t start, struct displaced *out)
 {
     struct function f = {.code = code, .size = size, .start = start, .first = endbr64_size(code, size)};
-    int err = pass_over(&f);
 
     *out = (struct displaced){.skip = (uint8_t)f.first, .length = DISPLACE_JUMP};
-    *why = f.why;
-    return err;
+    return pass_over(&f);
 }
 
-static int displace_from(struct function *f, uintptr_t to, struct displaced *out,
-                         int (*check)(struct function *), const char **why)
+const char *displace(const uint8_t *code, size_t size, uintptr_t start, uintptr_t to, int again,
+                     struct displaced *out)
 {
-    int err;
+    struct function f = {.code = code, .size = size, .start = start, .first = endbr64_size(code, size)};
+    const char *why = move_all(&f, to, out->bytes);
 
-    memset(out, 0, sizeof *out);
-    f->first = endbr64_size(f->code, f->size);
-    err = move_all(f, to, out->bytes);
-    if (!err && check)
-        err = check(f);
-    if (err) {
-        *why = f->why;
-        return err;
-    }
-    out->skip = (uint8_t)f->first;
-    out->length = (uint8_t)(f->end - f->first);
-    return 0;
-}
-
-int displace(const uint8_t *code, size_t size, uintptr_t start, uintptr_t to,
-             struct displaced *out, const char **why)
-{
-    struct function f = {.code = code, .size = size, .start = start};
-
-    return displace_from(&f, to, out, check_rest, why);
-}
-
-int displace_again(const uint8_t *code, size_t size, uintptr_t start, uintptr_t to,
-                   struct displaced *out, const char **why)
-{
-    struct function f = {.code = code, .size = size, .start = start};
-
-    return displace_from(&f, to, out, NULL, why);
+    out->skip = (uint8_t)f.first;
+    out->length = (uint8_t)(f.end - f.first);
+    return why || again ? why : check_rest(&f);
 }
 
 int displace_jump(uint8_t jump[DISPLACE_JUMP], uintptr_t from, uintptr_t to)

@@ -36,18 +36,15 @@ struct displaced {
 };
 
 /* The function of `size` bytes that runs at `start`, and is readable at `code`: encodes its first
- * instructions for address `to`.  0, or -ENOTSUP with a static sentence in *why. */
-int displace(const uint8_t *code, size_t size, uintptr_t start, uintptr_t to,
-             struct displaced *out, const char **why);
-
-/* The same for a function that was displaced before, in any process: the rest of it is not checked
- * again. */
-int displace_again(const uint8_t *code, size_t size, uintptr_t start, uintptr_t to,
-                   struct displaced *out, const char **why);
+ * instructions for address `to`.  `again`: it was displaced before, in any process, so the rest of it is not
+ * checked again.  NULL, or why it is refused (static). */
+const char *displace(const uint8_t *code, size_t size, uintptr_t start, uintptr_t to, int again,
+                     struct displaced *out);
 
 /* A jump may take the place of what the function begins with, which runs nowhere any more: so that may be anything but
- * a system call, or a call that would return behind the first byte of the jump.  only `skip` and `length` are set. */
-int displace_over(const uint8_t *code, size_t size, uintptr_t start, struct displaced *out, const char **why);
+ * a system call, or a call that would return behind the first byte of the jump.  Only `skip` and `length` are set.
+ * NULL, or why it may not (static). */
+const char *displace_over(const uint8_t *code, size_t size, uintptr_t start, struct displaced *out);
 
 /* Encodes one instruction at `from`, readable at `code`, into `bytes` for the address `to`: a RIP
  * operand and a four-byte branch keep their targets.  0; -ENOTSUP: another branch, or an operand of

@@ -199,7 +199,8 @@ const char *entry_check(struct elf_file *file, const struct elf_symbol *symbol, 
     if (offset < 0 || !elf_file_holds(file, e.start, e.size, PF_X))
         return "it is no code of the file";
     e.code = file->bytes + offset;
-    if (displace_over(e.code, e.size, e.start, &over, &why))
+    why = displace_over(e.code, e.size, e.start, &over);
+    if (why)
         return why;
     *skip = over.skip;
     e.first = e.start + over.skip;
