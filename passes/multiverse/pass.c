@@ -9,6 +9,7 @@
 
 static const char *const behind[] = {"concat", "direct-calls", NULL};
 static const char *const when[] = {"before-constructors", "manual", NULL};
+enum { MANUAL = 1 };
 
 static const struct mvld_option options[] = {
     {.name = "commit", .type = MVLD_OPTION_WORD, .words = when, .initial = "before-constructors",
@@ -19,14 +20,6 @@ static const struct mvld_option options[] = {
      .help = "bind.SWITCH = 0 or 1: may variants fix this tracked switch?"},
     {.name = NULL},
 };
-
-static int is_manual(const struct mvld_context *ctx)
-{
-    for (size_t i = 0; i < ctx->n_settings; i++)
-        if (rimf_streq(ctx->settings[i].name, "commit"))
-            return rimf_streq(ctx->settings[i].text, "manual");
-    return 0;
-}
 
 /* Adds the objects of one event; at start all of them. */
 static int take_objects(const struct mvld_context *ctx, struct mv_engine *engine,
@@ -39,25 +32,16 @@ static int take_objects(const struct mvld_context *ctx, struct mv_engine *engine
     return err;
 }
 
-static size_t count_sites(const struct mv_engine *engine, size_t *points)
-{
-    size_t sites = 0;
-
-    *points = 0;
-    for (const struct mv_unit *u = engine->units; u; u = u->next) {
-        sites += u->n_sites;
-        *points += u->n_points;
-    }
-    return sites;
-}
-
 static int first_commit(const struct mvld_context *ctx, struct mv_engine *engine)
 {
-    size_t points, sites;
     /* Also without any point: this also decides how later objects are bound. */
-    int changed = is_manual(ctx) ? 0 : mv_apply(engine, MV_COMMIT, MV_ALL, 0);
+    int changed = ctx->settings[0].number == MANUAL ? 0 : mv_apply(engine, MV_COMMIT, MV_ALL, 0);
+    size_t points = 0, sites = 0;
 
-    sites = count_sites(engine, &points);
+    for (const struct mv_unit *u = engine->units; u; u = u->next) {
+        sites += u->n_sites;
+        points += u->n_points;
+    }
     if (changed >= 0)
         ctx->api->log(ctx->image, MVLD_LOG_PASSES,
                       "multiverse: %zu functions, %zu call sites, %d functions bound", points,

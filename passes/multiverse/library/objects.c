@@ -204,22 +204,19 @@ static int look(struct dl_phdr_info *info, size_t size, void *cookie)
     struct listing *listing = cookie;
     struct mv_engine *engine = listing->engine;
     struct mv_reply *reply = engine->reply;
-    int counts = size >= offsetof(struct dl_phdr_info, dlpi_subs) + sizeof info->dlpi_subs;
     int err;
 
-    if (counts && engine->listed && engine->n_added == info->dlpi_adds &&
-        engine->n_removed == info->dlpi_subs)
+    (void)size;
+    if (engine->listed && engine->n_added == info->dlpi_adds && engine->n_removed == info->dlpi_subs)
         return 1;
-    if (counts && reply && reply->pins && reply->n_removed != info->dlpi_subs)
+    if (reply && reply->pins && reply->n_removed != info->dlpi_subs)
         return -EAGAIN;
     name_program(listing);
-    err = relist(listing, engine->listed && (!counts || engine->n_removed != info->dlpi_subs));
+    err = relist(listing, engine->listed && engine->n_removed != info->dlpi_subs);
     if (err)
         return err;
-    if (counts) {
-        engine->n_added = info->dlpi_adds;
-        engine->n_removed = info->dlpi_subs;
-    }
+    engine->n_added = info->dlpi_adds;
+    engine->n_removed = info->dlpi_subs;
     engine->listed = 1;
     return 1;
 }

@@ -203,8 +203,8 @@ static int list_object(struct dl_phdr_info *info, size_t size, void *cookie)
     struct list *list = cookie;
     struct mv_pin *pin;
 
-    if (size >= offsetof(struct dl_phdr_info, dlpi_subs) + sizeof info->dlpi_subs)
-        list->n_removed = info->dlpi_subs;
+    (void)size;
+    list->n_removed = info->dlpi_subs;
     if (list->n == list->capacity) {
         size_t more = list->capacity ? 2 * list->capacity : 32;
         struct mv_pin *longer = realloc(list->pins, more * sizeof *longer);

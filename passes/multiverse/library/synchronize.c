@@ -30,6 +30,7 @@
 #include <unistd.h>
 
 #include "passes/multiverse/library/library.h"
+#include "rimf/base/status.h"
 
 #define STACKS 8              /* of one thread */
 #define HELPER_STACK 65536
@@ -329,11 +330,9 @@ static void look_round(struct looking *l)
 /* A filter may end a process that calls ptrace(2). */
 static int is_filtered(void)
 {
-    char *status = read_file("/proc/self/status"), *line = status ? strstr(status, "Seccomp:") : NULL;
-    int filtered = !line || strtol(line + 8, NULL, 10) != 0;
+    struct status status;
 
-    free(status);
-    return filtered;
+    return status_read(&rimf_sys_kernel, &status) || status.filtered;
 }
 
 static int look_until(struct looking *l, unsigned milliseconds)
