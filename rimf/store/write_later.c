@@ -158,7 +158,7 @@ static int add(struct learning *l, struct rimf_object *object)
         !add_words(w, object)) {
         entry->n_words = w->header->n_words - words;
         writer_name_overlay(w, entry, object->number - 1, object);
-        error = write_overlay(w, object, entry, object->number - 1, w->names + entry->overlay_name);
+        error = write_overlay(w, object, object->number - 1, w->names + entry->overlay_name);
     } else { /* nothing to store, its code moved, or its dependencies are unknown */
         w->header->n_words = words;
     }
@@ -265,6 +265,8 @@ static long learn(struct learning *l)
     error = make_room(l);
     for (size_t i = 0; i < l->n && !error; i++)
         error = add(l, l->added[i]);
+    if (!error)
+        error = write_finish_overlays(&l->w, l->known.view.header->n_objects);
     if (!error)
         error = write_file(&l->w);
     if (error)

@@ -61,7 +61,7 @@ static int write_tables(struct writer *w)
     if (!error && !w->image->has_filter)
         error = write_relocations(w, (int)fd, end);
     if (!error && (moved || w->header->n_relocations))
-        error = write_finish(sys, (int)fd, &w->header->tables);
+        error = write_finish(w, name, &w->header->tables);
     else if (!error)
         error = (int)SYS3(sys, SYS_unlinkat, w->folder, name, 0);
     if (!sys_failed(fd))
@@ -79,10 +79,11 @@ static int fill(struct writer *w)
         error = fill_words(w);
     for (uint32_t i = 0; !error && i < w->table->n_objects; i++)
         if (w->table->objects[i]->code.changed)
-            error = write_overlay(w, w->table->objects[i], &w->objects[i], i,
-                                  w->names + w->objects[i].overlay_name);
+            error = write_overlay(w, w->table->objects[i], i, w->names + w->objects[i].overlay_name);
     if (!error)
         error = write_tables(w);
+    if (!error)
+        error = write_finish_overlays(w, 0);
     if (!error)
         error = write_pointers(w);
     if (!error && (error = cache_write(w->image->sys, w->folder, MANIFEST_FILE, w->header, writer_close(w))))

@@ -178,15 +178,21 @@ void rimf_image_will_write(struct mvld_image *image)
     rimf_table_leave(image);
 }
 
-int write_finish(const struct rimf_sys *sys, int fd, struct file_id *out)
+int write_finish(const struct writer *w, const char *name, struct file_id *out)
 {
+    const struct rimf_sys *sys = w->image->sys;
+    long fd = SYS6(sys, SYS_openat, w->folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW, 0, 0, 0);
     struct stat st;
-    int error = (int)SYS3(sys, SYS_fsync, fd, 0, 0);
+    int error;
 
+    if (sys_failed(fd))
+        return (int)fd;
+    error = (int)SYS3(sys, SYS_fsync, fd, 0, 0); /* reports what failed before the file was opened, too */
     if (!error)
         error = (int)SYS3(sys, SYS_fstat, fd, &st, 0);
     if (!error)
         file_id_of(out, &st);
+    sys_close(sys, (int)fd);
     return error;
 }
 
@@ -205,6 +211,10 @@ int write_may_run(const struct rimf_sys *sys, int folder)
  * file system supports it (ext4 since Linux 6.16, XFS, btrfs), and since 6.18 a page fault in one of them
  * maps all of it.  So a text has pieces of its own, and starts have fewer faults.  copy_file_range makes
  * pieces of 64 KiB.  Data that is read from disk again comes in small ones.
+ *
+ * An fsync of each file before the next one is written would wait for a commit of the file system's journal each time,
+ * and a large program has a hundred files.  So the kernel begins to write each to disk, and they are synced when all
+ * are written: the first commit has the others in it.
  */
 
 /* Writes the mapped part of the original that is not written yet, up to `end`. */
@@ -282,8 +292,13 @@ static int is_file(const struct rimf_sys *sys, int fd, const struct file_id *ide
     return !SYS3(sys, SYS_fstat, fd, &st, 0) && file_id_is(identity, &st);
 }
 
-static int fill(struct writer *w, const struct rimf_object *object, struct manifest_object *entry,
-                uint32_t number, int from, int to)
+static int say_unwritten(const struct writer *w, const char *path, int error)
+{
+    return error ? rimf_fail(w->image, -error, "%s: its overlay cannot be written%s (error %d)", path, write_full(error), -error)
+                 : 0;
+}
+
+static int fill(struct writer *w, const struct rimf_object *object, uint32_t number, int from, int to)
 {
     const struct rimf_sys *sys = w->image->sys;
     uint64_t size = object->file.id.size;
@@ -301,11 +316,8 @@ static int fill(struct writer *w, const struct rimf_object *object, struct manif
         error = write_headers(w->image, object, (const char *)original, to);
     if (!sys_failed(original))
         sys_munmap(sys, (uintptr_t)original, size);
-    if (!error)
-        error = write_finish(sys, to, &entry->overlay);
-    return error ? rimf_fail(w->image, -error, "%s: its overlay cannot be written%s (error %d)",
-                             object->public.name, write_full(error), -error)
-                 : 0;
+    SYS6(sys, SYS_sync_file_range, to, 0, 0, SYNC_FILE_RANGE_WRITE, 0, 0);
+    return say_unwritten(w, object->public.name, error);
 }
 
 const char *write_full(int error)
@@ -313,8 +325,7 @@ const char *write_full(int error)
     return error == -ENOSPC ? ": the file system is full" : error == -EDQUOT ? ": the quota is used up" : "";
 }
 
-int write_overlay(struct writer *w, const struct rimf_object *object, struct manifest_object *entry,
-                  uint32_t number, const char *name)
+int write_overlay(struct writer *w, const struct rimf_object *object, uint32_t number, const char *name)
 {
     const struct rimf_sys *sys = w->image->sys;
     const char *path = object->public.name;
@@ -328,9 +339,20 @@ int write_overlay(struct writer *w, const struct rimf_object *object, struct man
         error = rimf_fail(w->image, (int)-to, "%s: its overlay cannot be made (error %ld)", path,
                           -to);
     } else {
-        error = fill(w, object, entry, number, (int)from, (int)to);
+        error = fill(w, object, number, (int)from, (int)to);
         sys_close(sys, (int)to);
     }
     sys_close(sys, (int)from);
+    return error;
+}
+
+int write_finish_overlays(struct writer *w, uint32_t first)
+{
+    int error = 0;
+
+    for (uint32_t i = first; i < w->header->n_objects && !error; i++)
+        if (w->objects[i].overlay_name)
+            error = say_unwritten(w, w->names + w->objects[i].name,
+                                  write_finish(w, w->names + w->objects[i].overlay_name, &w->objects[i].overlay));
     return error;
 }

@@ -59,8 +59,8 @@ int writer_word(struct writer *, uintptr_t address, uintptr_t value);
 /* Why the file of the object, which is identified, may change and keep its identity (file_id_unsettled), or
  * NULL: the result of the first query. */
 const char *writer_unsettled(const struct mvld_image *, struct rimf_object *);
-/* Syncs the file and gets its identity.  0, or negative errno. */
-int write_finish(const struct rimf_sys *, int fd, struct file_id *);
+/* Syncs the file of that name and gets its identity.  0, or negative errno. */
+int write_finish(const struct writer *, const char *name, struct file_id *);
 
 /* For a sentence: that there is no room for it, which a user can mend; or "". */
 const char *write_full(int error);
@@ -70,8 +70,9 @@ int write_may_run(const struct rimf_sys *, int folder);
 /* ---- writer.c, overlays ----------------------------------------------------------------- */
 
 /* Writes a file with the object's present code, under that name; and its texts' entries. */
-int write_overlay(struct writer *, const struct rimf_object *, struct manifest_object *, uint32_t number,
-                  const char *name);
+int write_overlay(struct writer *, const struct rimf_object *, uint32_t number, const char *name);
+/* Called when all are written: syncs those of the objects from `first` on. */
+int write_finish_overlays(struct writer *, uint32_t first);
 
 /* ---- what a start has, too ------------------------------------------------------------- */
 

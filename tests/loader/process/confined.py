@@ -8,6 +8,7 @@ Each function below is one test; its text says what a failure means.
 import os
 import re
 import shutil
+import signal
 import sys
 from pathlib import Path
 
@@ -107,6 +108,20 @@ def no_moved_code(programs):
         check(support.changed(done, "program") != (0, 0) and not support.has_moved(done),
               f"calls are not direct, or code moved:\n{done.stderr}")
     check(not [*program.cache.glob("mvld/snapshots/*/manifest")], "there is a snapshot")
+
+
+def no_sync(programs):
+    """Each file of a snapshot waits for the disk before the next one is written; or the manifest waits for none."""
+    program = snapshot_moved.Program(programs.folder)
+    folder = program.make_snapshot()
+    overlays = {path.name for path in folder.glob("[0-9]*-*")}
+    check(len(overlays) > 1, f"these are too few: {overlays}")
+    shutil.rmtree(folder)
+    program.run(prefix=[programs.confine, "no-sync", "--"], status=-signal.SIGSYS, MVLD_SNAPSHOT="1")
+    left = {path.name for path in (folder.parent / ".new").iterdir()}
+    check(left == overlays | {"concat.so"}, f"at the first fsync there are {left}, not {overlays} and concat.so")
+    program.make_snapshot()
+    program.applied()
 
 
 def unhooked(programs):

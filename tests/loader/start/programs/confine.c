@@ -7,6 +7,7 @@
  *                executable fails (systemd's MemoryDenyWriteExecute)
  *   no-memfile   seccomp: pwrite64 fails (so /proc/self/mem cannot be written)
  *   no-advice    seccomp: madvise kills
+ *   no-sync      seccomp: fsync kills
  *   expected     seccomp: every call kills but those of expected.h
  *   only=N,N…    seccomp: every call kills but those of these numbers
  *   mdwe         PR_SET_MDWE
@@ -112,6 +113,8 @@ static int confine(const char *how)
         return deny(SYS_pwrite64, SECCOMP_RET_ERRNO | EPERM);
     if (!strcmp(how, "no-advice"))
         return deny(SYS_madvise, SECCOMP_RET_KILL_PROCESS);
+    if (!strcmp(how, "no-sync"))
+        return deny(SYS_fsync, SECCOMP_RET_KILL_PROCESS);
     if (!strcmp(how, "expected"))
         return expected_only();
     if (!strncmp(how, "only=", 5))
