@@ -67,7 +67,7 @@ const char *write_full(int error);
 /* Returns 1 if code may be mapped from files of the open folder. */
 int write_may_run(const struct rimf_sys *, int folder);
 
-/* ---- writer.c, overlays ----------------------------------------------------------------- */
+/* ---- write_overlay.c -------------------------------------------------------------------- */
 
 /* Writes a file with the object's present code, under that name; and its texts' entries. */
 int write_overlay(struct writer *, const struct rimf_object *, uint32_t number, const char *name);
