@@ -318,10 +318,12 @@ static int op_call(struct mv_engine *engine, struct mv_call *c, struct mv_reply 
     return result;
 }
 
+/* Each copy of libmultiverse calls both functions: the first call of each counts. */
 static void op_fork_begin(struct mv_engine *engine)
 {
-    /* -EDEADLK: fork from a handler inside an operation; the child repairs. */
-    engine->forking = mv_lock(engine, NULL) == 0;
+    /* -EDEADLK: another copy has called, or fork from a handler inside an operation; the child repairs. */
+    if (!mv_lock(engine, NULL))
+        engine->forking = 1;
 }
 
 static void op_fork_end(struct mv_engine *engine, int in_child)

@@ -5,8 +5,23 @@
  * Argument: libmultiverse.so.1.
  */
 #include <dlfcn.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "check.h"
+
+/* Each copy stops the engine for a fork, and lets it go on in both processes. */
+static void check_fork(int (*commit)(void))
+{
+    int status;
+    pid_t child = fork();
+
+    CHECK(child >= 0);
+    CHECK(commit() == 1 && multiverse_revert() == 1, "(%s)", multiverse_error());
+    if (!child)
+        _exit(0);
+    CHECK(waitpid(child, &status, 0) == child && !status);
+}
 
 int main(int argc, char **argv)
 {
@@ -32,5 +47,6 @@ int main(int argc, char **argv)
     check_calls("committed by the other copy", 1001, 1001);
     CHECK(multiverse_revert() == 1);
     check_calls("reverted", 101, 101);
+    check_fork(commit);
     return 0;
 }
