@@ -30,7 +30,6 @@
 #include <unistd.h>
 
 #include "passes/multiverse/library/library.h"
-#include "rimf/base/status.h"
 
 #define STACKS 8              /* of one thread */
 #define HELPER_STACK 65536
@@ -291,7 +290,31 @@ static void find_restorers(struct looking *l)
             l->restorers[l->n_restorers++] = action.restorer;
 }
 
-/* 0, or errno. */
+/* The number on a line of /proc/self/status, or -1. */
+static long status_number(const char *name)
+{
+    char *status = read_file("/proc/self/status"), *line = status ? strstr(status, name) : NULL;
+    long number = line ? strtol(line + strlen(name), NULL, 10) : -1;
+
+    free(status);
+    return number;
+}
+
+/* Whether all threads are listed.  The kernel leaves some out when another one ends while it lists them.  Those listed threads
+ * that are there still are all that were there when they were counted, or fewer. */
+static int is_whole(const struct looking *l)
+{
+    long count = status_number("\nThreads:"), there = 1;
+    char path[64];
+
+    for (size_t i = 0; i < l->n; i++) {
+        snprintf(path, sizeof path, "/proc/self/task/%d", l->threads[i].thread);
+        there += !access(path, F_OK);
+    }
+    return there == count;
+}
+
+/* Lists all other threads.  0; EAGAIN: some may be missing; or another errno. */
 static int list_threads(struct looking *l)
 {
     DIR *folder = opendir("/proc/self/task");
@@ -299,6 +322,7 @@ static int list_threads(struct looking *l)
 
     if (!folder)
         return errno;
+    l->n = 0;
     for (struct dirent *e; (e = readdir(folder));) {
         pid_t thread = (pid_t)strtol(e->d_name, NULL, 10);
         struct seen *longer;
@@ -315,7 +339,7 @@ static int list_threads(struct looking *l)
     }
     closedir(folder);
     l->left = l->n;
-    return 0;
+    return is_whole(l) ? 0 : EAGAIN;
 }
 
 static void look_round(struct looking *l)
@@ -327,30 +351,26 @@ static void look_round(struct looking *l)
         }
 }
 
-/* A filter may end a process that calls ptrace(2). */
-static int is_filtered(void)
-{
-    struct status status;
-
-    return status_read(&rimf_sys_kernel, &status) || status.filtered;
-}
-
 static int look_until(struct looking *l, unsigned milliseconds)
 {
     struct timespec nap = {0, 500000};
     uint64_t round = 0;
 
     l->until = now() + milliseconds * UINT64_C(1000000);
-    for (;;) {
+    for (int error = EAGAIN;;) {
         free(l->maps);
         l->maps = read_file("/proc/self/maps");
         if (!l->maps)
             return EPERM;
+        if (error)
+            error = list_threads(l);
+        if (error && error != EAGAIN)
+            return error;
         look_round(l);
         if (l->left && l->may_stop && round++)
             use_child(l);
-        if (!l->left || now() >= l->until)
-            return l->left ? EAGAIN : 0;
+        if ((!l->left && !error) || now() >= l->until)
+            return l->left ? EAGAIN : error;
         nanosleep(&nap, NULL);
     }
 }
@@ -358,8 +378,6 @@ static int look_until(struct looking *l, unsigned milliseconds)
 /* 0, or errno. */
 static int look(struct looking *l, unsigned milliseconds)
 {
-    int error;
-
     l->memory = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
     l->maps = read_file("/proc/self/maps");
     if (l->memory < 0 || !l->maps)
@@ -367,9 +385,8 @@ static int look(struct looking *l, unsigned milliseconds)
     find_restorers(l);
     if (stands(l, 0, (uintptr_t)__builtin_frame_address(0)))
         return EDEADLK;
-    error = list_threads(l);
-    l->may_stop = !is_filtered();
-    return error ? error : look_until(l, milliseconds);
+    l->may_stop = !status_number("\nSeccomp:"); /* a filter may end a process that calls ptrace(2) */
+    return look_until(l, milliseconds);
 }
 
 static int synchronize(unsigned milliseconds)

@@ -8,6 +8,7 @@
  *     READ    in a system call          SPIN     it never leaves the processor
  *     COLD    in a system call, called from a branch that the compiler takes for unlikely, and puts elsewhere
  *     HANDLER in a signal's handler on a stack of its own, which interrupted what visit() called
+ * Threads that end meanwhile hide none that stays there.
  * And a thread that cannot be stopped, since it waits for a child of vfork(2), keeps nobody longer than was asked for.
  * options: -pthread
  * not for: -fsanitize=thread
@@ -17,6 +18,7 @@
 #include <multiverse.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,6 +31,7 @@
     do { if (!(what)) { printf("%d: %s: ", __LINE__, #what); printf("" __VA_ARGS__); \
          printf(" (%s)\n", multiverse_error()); failures++; } } while (0)
 #define LONG 20000 /* milliseconds; no test waits so long */
+#define OTHERS 32
 #define VFORK 1500 /* that long a child keeps its parent */
 
 enum way { NONE, READ, SPIN, COLD, HANDLER, WAYS };
@@ -272,6 +275,35 @@ static void unstoppable(void)
     CHECK(multiverse_synchronize(LONG) == 0, "behind vfork");
 }
 
+static void *until_left(void *leave)
+{
+    while (!*(volatile int *)leave)
+        sched_yield();
+    return NULL;
+}
+
+/* The kernel's list of threads has gaps while threads end. */
+static void others_end(void)
+{
+    pthread_t others[OTHERS];
+
+    for (int round = 0; round < 200 && !failures; round++) {
+        volatile int leave = 0;
+
+        for (int i = 0; i < OTHERS; i++)
+            pthread_create(&others[i], NULL, until_left, (void *)&leave);
+        start(READ);
+        mode = !mode;
+        CHECK(multiverse_commit() >= 0);
+        leave = 1;
+        CHECK(multiverse_synchronize(0) == -1 && errno == EAGAIN, "others end, round %d", round);
+        let_go(NULL);
+        pthread_join(thread, NULL);
+        for (int i = 0; i < OTHERS; i++)
+            pthread_join(others[i], NULL);
+    }
+}
+
 int main(void)
 {
     struct sigaction action;
@@ -288,6 +320,7 @@ int main(void)
         for (int way = READ; way < WAYS; way++)
             one((enum way)way);
     elsewhere();
+    others_end();
     itself();
     CHECK(multiverse_synchronize(LONG) == 0, "behind it");
     CHECK(multiverse_revert() > 0 && multiverse_synchronize(LONG) == 0, "reverted");
