@@ -51,8 +51,6 @@ void mv_pins_after_fork(int in_child);
 /* Returns the link map in a child of fork in which dl_iterate_phdr would wait for
  * ever, or dlopen would end the process; else NULL. */
 const struct link_map *mv_list_lost(void);
-/* Whether another thread was closing libraries at that fork: some listed ones may be unmapped. */
-int mv_list_is_shrinking(void);
 void mv_list_prepare(void); /* once, before any child */
 /* dl_iterate_phdr without those that the program or a preloaded library put in its place. */
 int mv_list_each(int (*with)(struct dl_phdr_info *, size_t, void *), void *cookie);

@@ -236,8 +236,6 @@ static int relist_known(struct mv_engine *engine, const struct link_map *map)
     struct listing listing = {.engine = engine};
     int err;
 
-    if (mv_list_is_shrinking())
-        return -EAGAIN;
     listing.sources = engine->api->alloc(engine->image, (2 * n + 1) * sizeof *listing.sources);
     if (!listing.sources)
         return -ENOMEM;

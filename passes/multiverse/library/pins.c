@@ -70,6 +70,8 @@ int mv_list_each(int (*with)(struct dl_phdr_info *, size_t, void *), void *cooki
  * and can be read without a lock (objects.c).
  */
 
+static int is_shrinking; /* another thread was closing libraries at the fork: some that are listed may be unmapped */
+
 #ifdef __GLIBC__
 extern __typeof__(_r_debug) _r_debug __attribute__((weak)); /* in the host loader's data */
 
@@ -141,6 +143,7 @@ static void find_lock(void)
 static void list_in_child(void)
 {
     is_lost |= (list_lock && list_lock->lock && list_lock->owner) || (&_r_debug && _r_debug.r_state != RT_CONSISTENT);
+    is_shrinking |= &_r_debug && _r_debug.r_state == RT_DELETE;
 }
 
 const struct link_map *mv_list_lost(void)
@@ -148,10 +151,6 @@ const struct link_map *mv_list_lost(void)
     return is_lost ? _r_debug.r_map : NULL;
 }
 
-int mv_list_is_shrinking(void)
-{
-    return _r_debug.r_state == RT_DELETE;
-}
 #else
 static void find_lock(void)
 {
@@ -164,11 +163,6 @@ static void list_in_child(void)
 const struct link_map *mv_list_lost(void)
 {
     return NULL;
-}
-
-int mv_list_is_shrinking(void)
-{
-    return 0;
 }
 #endif
 
@@ -259,6 +253,8 @@ int mv_pins_take(struct mv_engine *engine, struct mv_reply *reply)
 
     reply->pins = NULL;
     reply->n_pins = 0;
+    if (is_shrinking)
+        return -EAGAIN;
     if (!can_pin() || mv_list_lost() || (&__libc_single_threaded && __libc_single_threaded))
         return 0;
     err = rimf_lock_acquire(&rimf_sys_kernel, &listing);

@@ -7,10 +7,16 @@
 #include "late.h"
 
 #include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define FORKS 60
 
 __attribute__((multiverse("values", 0, 1, 2))) int mode;
 int commit_in_constructor;
@@ -138,6 +144,44 @@ static void other_namespace(void)
     check("commit", multiverse_commit() >= 0, 1);
 }
 
+static volatile int stop;
+
+static void *comes_and_goes(void *unused)
+{
+    while (!stop) {
+        void *handle;
+
+        open_late(1, RTLD_NOW, &handle);
+        dlclose(handle);
+    }
+    return unused;
+}
+
+/* A child of a fork that another thread's dlopen or dlclose is in the middle of: it commits, or is told that nobody knows
+ * which objects are there. */
+static void forks(void)
+{
+    pthread_t thread;
+
+    pthread_create(&thread, NULL, comes_and_goes, NULL);
+    for (int i = 0; i < FORKS; i++) {
+        int status;
+        pid_t child;
+
+        usleep((useconds_t)i * 100);
+        child = fork();
+        if (!child) {
+            alarm(20);
+            mode = 1 + i % 2;
+            _exit(multiverse_commit() >= 0 ? which() != 10 + mode : errno != EAGAIN);
+        }
+        check("waitpid", waitpid(child, &status, 0), child);
+        check("a child that commits", status, 0);
+    }
+    stop = 1;
+    pthread_join(thread, NULL);
+}
+
 int main(int argc, char **argv)
 {
     static const int flags[] = {RTLD_NOW | RTLD_GLOBAL, RTLD_LAZY | RTLD_LOCAL,
@@ -152,6 +196,7 @@ int main(int argc, char **argv)
         cycle(i, flags[i / 2 % 4]);
     commits_there();
     other_namespace();
+    forks();
     printf("%d cycles\n", n);
     return 0;
 }
