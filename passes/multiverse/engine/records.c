@@ -45,6 +45,13 @@ static int switch_is_readable(struct mv_engine *engine, uintptr_t address, unsig
            engine->api->object_holds(object, address, width, PROT_READ | PROT_WRITE) == 1;
 }
 
+/* A commit would miss it. */
+static void no_memory(struct mv_engine *engine, const struct mv_unit *unit, const char *what, const char *name)
+{
+    mv_refuse(engine, "%s: multiverse %s %s: out of memory", unit->object->name, what, name);
+    engine->incomplete = 1;
+}
+
 /* Returns the switch at this address, creating it if it is new.  NULL: refused. */
 static struct mv_switch *take_switch(struct mv_engine *engine, struct mv_unit *unit,
                                      uintptr_t address, unsigned width, unsigned flags,
@@ -69,7 +76,7 @@ static struct mv_switch *take_switch(struct mv_engine *engine, struct mv_unit *u
     known = engine->api->alloc(engine->image, sizeof *known);
     if (!known || mv_table_put(engine, &engine->by_switch, address, known)) {
         engine->api->release(engine->image, known);
-        mv_refuse(engine, "%s: multiverse %s %s: out of memory", unit->object->name, what, name);
+        no_memory(engine, unit, what, name);
         return NULL;
     }
     known->address = address;
@@ -114,7 +121,7 @@ static void gather_constant(struct mv_engine *engine, struct mv_unit *unit, stru
                                .is_loaded = (uint8_t)is_loaded};
     point->guards[0] = sw;
     if (!mv_enter_point(engine, point)) {
-        mv_refuse(engine, "%s: multiverse constant %s: out of memory", unit->object->name, name);
+        no_memory(engine, unit, "constant", name);
         memset(point, 0, sizeof *point);
         return;
     }
@@ -365,7 +372,7 @@ static int gather_function(struct mv_engine *engine, struct mv_unit *unit, size_
     if (!gather_guards(engine, unit, point))
         return 0;
     if (!mv_enter_point(engine, point)) {
-        mv_refuse(engine, "%s: multiverse function %s: out of memory", object, name);
+        no_memory(engine, unit, "function", name);
         return 0;
     }
     mv_count_functions(point, 1);
