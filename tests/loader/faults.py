@@ -24,16 +24,18 @@ from support import HOST_LOADER, LOADER  # noqa: E402
 SOURCES = HERE / "faults"
 PARTS = "integration/program"
 PASS = support.LIBRARY.parent / "multiverse.so"
-CONFIG = "[app]\nmatch = {program}\npasses = multiverse\n{more}"
+CONFIG = "[app]\nmatch = {program}\n{passes}\n{more}"
+MOVERS = [support.BUILD / "passes" / name for name in ("direct-calls/direct-calls.so", "concat/concat.so", "concat/libconcat.so.1")]
 
 
 class Case:
     """Which loader, which configuration, which arguments."""
 
     def __init__(self, loader=LOADER, more="", arguments=("late",), passes=True, direct=False,
-                 link=(), environment=None, short=True):
+                 link=(), environment=None, short=True, moves=False):
         self.loader, self.more, self.arguments, self.passes = loader, more, arguments, passes
         self.direct, self.link, self.environment = direct, link, environment or {}
+        self.moves = moves  # direct-calls and concat before multiverse
         self.short = short  # a run for each call, not for each call and error
 
 
@@ -45,6 +47,7 @@ CASES = {
     "threads": Case(arguments=("late", "threads")),
     "selfmem": Case(more="patch = selfmem\n", arguments=("late", "threads")),
     "fixed": Case(link=["-no-pie"]),
+    "moves": Case(more=support.COPY, moves=True),
     "direct": Case(loader=HOST_LOADER, direct=True),
     "filtered": Case(short=False),
     "debug": Case(environment={"MVLD_DEBUG": "all"}),
@@ -157,14 +160,18 @@ def main():
         program = build_program(folder / "program", case.loader, *case.link)
         arguments = [str(folder / "liblate.so") if a == "late" else a for a in case.arguments]
         config = folder / "config"
-        config.write_text(CONFIG.format(program=program, more=case.more))
+        passes = support.MOVING if case.moves else "passes = multiverse"
+        config.write_text(CONFIG.format(program=program, passes=passes, more=case.more))
         environment = dict(case.environment, MVLD_PASS_PATH=PASS.parent)
+        if case.moves:
+            environment.update(support.moving(folder, "--program", program, *folder.glob("*.so")))
         if case.passes:
             environment["MVLD_CONFIG"] = config
         host = os.path.realpath(HOST_LOADER)
-        preload = [f"LD_PRELOAD={support.LIBRARY}"] if case.passes else []
+        libraries = [MOVERS[-1]] * case.moves + [support.LIBRARY]
+        preload = [f"LD_PRELOAD={':'.join(map(str, libraries))}"] if case.passes else []
         command = [LOADER] * case.direct + [program, *arguments]
-        ours = [os.path.realpath(path) for path in (LOADER, PASS, support.LIBRARY)]
+        ours = [os.path.realpath(path) for path in (LOADER, PASS, support.LIBRARY, *MOVERS * case.moves)]
         for mode in [options] if options else [["-1"] * case.short, ["-l"]]:
             done = subprocess.run([driver, "-j2", *["-e"] * (name == "debug"),
                                    *["-F"] * (name == "filtered"), *mode, *ours, "--",
