@@ -194,7 +194,7 @@ static void look(struct loader *l)
     struct status status;
 
     filtered->untraced = 0;
-    if (status_read(l->sys, &status)) {
+    if (status_read(l->sys, filtered->starting, &status)) {
         filtered->on |= !filtered->starting && !l->knobs->snapshot;
         return;
     }

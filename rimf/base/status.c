@@ -55,12 +55,13 @@ static size_t look_at_lines(char *text, size_t n, size_t room, struct status *st
     return whole;
 }
 
-int status_read(const struct rimf_sys *sys, struct status *status)
+int status_read(const struct rimf_sys *sys, int is_first, struct status *status)
 {
     char text[1024];
     size_t n = 0, whole;
     unsigned seen = 0;
-    long fd = sys_openat(sys, "/proc/self/status", O_RDONLY | O_CLOEXEC, 0), got = 0;
+    long fd = sys_openat(sys, is_first ? "/proc/self/status" : "/proc/thread-self/status", O_RDONLY | O_CLOEXEC, 0);
+    long got = 0;
 
     *status = (struct status){0, 0};
     if (sys_failed(fd))

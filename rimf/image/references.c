@@ -247,7 +247,7 @@ int rimf_image_is_traced(const struct mvld_image *image)
 {
     struct status status;
 
-    return !image->feeder.untraced && (status_read(image->sys, &status) || status.traced);
+    return !image->feeder.untraced && (status_read(image->sys, image->heap.alone, &status) || status.traced);
 }
 
 const char *rimf_auditor(const struct mvld_image *image)

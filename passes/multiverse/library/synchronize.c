@@ -290,10 +290,10 @@ static void find_restorers(struct looking *l)
             l->restorers[l->n_restorers++] = action.restorer;
 }
 
-/* The number on a line of /proc/self/status, or -1. */
+/* The number on a line of /proc/thread-self/status, or -1. */
 static long status_number(const char *name)
 {
-    char *status = read_file("/proc/self/status"), *line = status ? strstr(status, name) : NULL;
+    char *status = read_file("/proc/thread-self/status"), *line = status ? strstr(status, name) : NULL;
     long number = line ? strtol(line + strlen(name), NULL, 10) : -1;
 
     free(status);

@@ -115,13 +115,13 @@ static int decide(struct program *program, struct run *run, const struct seccomp
 
 static int is_of_status(const struct program *program, const struct seccomp_notif *asked)
 {
-    static const char status[] = "/proc/self/status";
-    char path[sizeof status] = "";
+    static const char first[] = "/proc/self/status", any[] = "/proc/thread-self/status";
+    char path[sizeof any] = "";
     struct iovec here = {path, sizeof path}, there = {(void *)asked->data.args[1], sizeof path};
 
     return asked->data.nr == SYS_openat && !program->shown &&
            process_vm_readv((pid_t)asked->pid, &here, 1, &there, 1, 0) == sizeof path &&
-           !memcmp(path, status, sizeof path);
+           (!memcmp(path, first, sizeof first) || !memcmp(path, any, sizeof any));
 }
 
 /* A descriptor of a file that says what that one says, but of the filter; or -1. */

@@ -7,7 +7,7 @@
  * others in the process stay as they are, and nothing in it is changed for the test.
  *
  * A seccomp filter asks us about each system call (seccomp_unotify(2)): it goes on, or
- * it has no effect and returns the error.  In /proc/self/status (loader/process/limits.c) it stands
+ * it has no effect and returns the error.  In /proc/PID/status (loader/process/limits.c) it stands
  * only for programs that it is `shown`.  ptrace could do the same, but in a process that
  * is traced no code moves.  Addresses are not randomised,
  * so that the runs are alike.

@@ -73,9 +73,18 @@ def late(program):
     """A filter that the program loads itself kills it at its next dlopen."""
     confined(program.folder)
     library = program.folder / "libfilter.so"
-    support.compile_c(library, "-shared", "-fPIC", HERE / "filtered" / "filter.c", plugin=False)
+    support.compile_c(library, "-shared", "-fPIC", HERE / "filtered" / "filter.c", "-pthread", "-ldl", plugin=False)
     done = program.run("open:one.so", "open:two.so", LD_PRELOAD=library)
     check(IN_FORCE in done.stderr, done.stderr)
+
+
+def thread(program):
+    """A filter of one thread kills the program when that thread opens a library."""
+    confined(program.folder)
+    library = program.folder / "libfilter.so"
+    support.compile_c(library, "-shared", "-fPIC", HERE / "filtered" / "filter.c", "-pthread", "-ldl", plugin=False)
+    done = program.run(LD_PRELOAD=library, FILTER_OPENS=program.folder / "one.so")
+    check(support.changed(done, "one.so")[0] and IN_FORCE in done.stderr, done.stderr)
 
 
 def trapped(program):
