@@ -10,7 +10,8 @@
  * say which call that was; the kernel's function in which the thread waits does.  For a sleep, /proc mostly names the
  * function by which all calls enter the kernel.  Where that is hidden (a kernel without symbols), the call is the one in
  * which we stopped the thread before, if it has not moved since; or unknown, and the thread is left alone: a frame that
- * makes restart_syscall(2) anew ends the call with EINTR.
+ * makes restart_syscall(2) anew ends the call with EINTR.  So does one of a thread that was stopped just when the kernel
+ * had prepared restart_syscall(2), which happens where it is let go and stopped again at once.
  */
 #include "tools/attach/attach.h"
 
@@ -23,6 +24,7 @@
 #include <unistd.h>
 
 #define LOWEST_POINTER 4096
+#define ERESTART_RESTARTBLOCK 516 /* the kernel's: by restart_syscall(2), unless a handler runs */
 
 /* Does a read from this descriptor wait for somebody else? */
 static int is_stream(const struct attach *a, uint64_t descriptor)
@@ -77,6 +79,17 @@ static uint64_t restarted(const struct attach *a, pid_t thread, uint64_t first)
         number = first < LOWEST_POINTER ? SYS_clock_nanosleep : SYS_nanosleep;
     free(function);
     return number;
+}
+
+void attach_undo_restart(const struct attach *a, struct user_regs_struct *r)
+{
+    uint8_t code[2];
+
+    if ((int64_t)r->orig_rax < 0 || r->rax != SYS_restart_syscall || attach_read(a, r->rip, code, sizeof code) ||
+        code[0] != 0x0f || code[1] != 0x05) /* syscall */
+        return;
+    r->rip += sizeof code;
+    r->rax = (uint64_t)-ERESTART_RESTARTBLOCK;
 }
 
 int attach_waits(const struct attach *a, pid_t thread, struct attach_waiting *w)

@@ -195,6 +195,7 @@ static int look(struct attach *a, enum attach_place place, int waits)
         ptrace(PTRACE_GETSIGMASK, a->thread, (void *)sizeof s->mask, &s->mask) || area.iov_len >= XSTATE_MAX)
         return -1;
     s->xstate_size = area.iov_len;
+    attach_undo_restart(a, &s->registers);
     s->number = call_number(s);
     if (!is_at(a, place, &s->registers, waits) || (!waits && (int64_t)s->registers.rax == -EINTR))
         return -1;

@@ -131,12 +131,12 @@ def calls():
 
 def killed():
     # Not epoll_wait: the kernel says EINTR when its thread is stopped, and a tool that is gone cannot mend that.
-    for way in ("poll", "read", "semaphore"):
+    for way, restarted in ("poll", {}), ("poll", {"RESTARTED": "1"}), ("read", {}), ("semaphore", {}):
         p = start(WAITS, way)
         died = n = 0
         while True:
             n += 1
-            tool = subprocess.run([GETPID, str(p.pid), "1"], env=dict(os.environ, LD_PRELOAD=KILLED, KILLED_AT=str(n)),
+            tool = subprocess.run([GETPID, str(p.pid), "1"], env=dict(os.environ, LD_PRELOAD=KILLED, KILLED_AT=str(n), **restarted),
                                   stdout=subprocess.PIPE, text=True, timeout=60)
             if tool.returncode == 0:
                 break

@@ -6,6 +6,7 @@
  * With SLOW it stops a thread two seconds after that has returned from a call.  With STRAY the first thread that is to be
  * stopped does not, as if it waited for a disk.
  * With STARVED threads that are stopped together stop after two seconds, as if they waited for a processor.
+ * With RESTARTED it stops threads when the kernel has prepared their interrupted calls to be made again.
  * With UNLISTED=THREAD:N the kernel leaves this thread out of the first N lists, as where another one ends; code is written
  * while it is stopped, or the process ends with 99.
  */
@@ -19,7 +20,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/types.h>
+#include <sys/user.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -68,6 +71,16 @@ long ptrace(int request, ...)
         starved = starved ? starved : time(NULL) + 3;
     if (request == PTRACE_INTERRUPT && getenv("STRAY")) {
         unsetenv("STRAY");
+        return 0;
+    }
+    if (request == PTRACE_GETREGS && !real(request, pid, address, data)) {
+        struct user_regs_struct *r = data;
+
+        if (getenv("RESTARTED") && (long)r->rax == -516) { /* ERESTART_RESTARTBLOCK */
+            r->rax = SYS_restart_syscall;
+            r->rip -= 2;
+            real(PTRACE_SETREGS, pid, NULL, r);
+        }
         return 0;
     }
     return real(request, pid, address, data);
