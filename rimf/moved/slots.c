@@ -152,7 +152,7 @@ int moved_relro_is_relocated(struct mvld_image *image, const struct rimf_object 
     if (!elf_relro(&object->view, &start))
         return 1;
     maps = rimf_heap_alloc(&image->heap, sizeof *maps);
-    if (maps && !patch_maps_open(maps, image->sys)) {
+    if (maps && !patch_maps_open(maps, image->sys, image->heap.alone)) {
         if (patch_maps_find(maps, start, &vma, NULL, 0))
             vma.prot = PROT_WRITE;
         patch_maps_close(maps);

@@ -36,12 +36,12 @@ struct query {
 #define VMA_EXECUTABLE 4u
 #define VMA_SHARED 8u
 
-int patch_maps_open(struct patch_maps *m, const struct rimf_sys *sys)
+int patch_maps_open(struct patch_maps *m, const struct rimf_sys *sys, int alone)
 {
     long fd;
 
     do {
-        fd = sys_openat(sys, "/proc/self/maps", O_RDONLY | O_CLOEXEC, 0);
+        fd = sys_openat(sys, alone ? "/proc/self/maps" : "/proc/thread-self/maps", O_RDONLY | O_CLOEXEC, 0);
     } while (fd == -EINTR);
     m->sys = sys;
     m->fd = (int)fd;
@@ -85,7 +85,7 @@ int patch_maps_reopen(struct patch_maps *m, const struct rimf_sys *sys, int own)
         patch_maps_forget(m);
     if (m->kept <= 0 || !is_kept(m)) {
         m->kept = 0;
-        return patch_maps_open(m, sys);
+        return patch_maps_open(m, sys, 1);
     }
     m->fd = m->kept;
     m->ended = m->unread = 0;

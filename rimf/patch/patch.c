@@ -149,7 +149,7 @@ static int open_maps(struct rimf_patcher *p)
 {
     int r = p->often && p->alone
                 ? patch_maps_reopen(&p->maps, p->host.sys, !patch_is_child(p))
-                : patch_maps_open(&p->maps, p->host.sys);
+                : patch_maps_open(&p->maps, p->host.sys, p->alone);
 
     if (!r)
         return 0;

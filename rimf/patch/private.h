@@ -51,7 +51,9 @@ struct patch_maps {
     char buffer[4096];
 };
 
-int patch_maps_open(struct patch_maps *, const struct rimf_sys *);
+/* Unless `alone`, the file of this thread, which takes longer to open: the process's is the first thread's, and is empty when
+ * that has ended. */
+int patch_maps_open(struct patch_maps *, const struct rimf_sys *, int alone);
 void patch_maps_close(struct patch_maps *);
 /* Around the only opening of a batch, if nothing else runs: reuses the descriptor of the last batch, if it
  * is still ours, and leaves it open for the next.  `own`: 0 after a fork, when the descriptor refers to the

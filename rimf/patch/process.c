@@ -164,7 +164,8 @@ int patch_mem_open(struct rimf_patcher *p)
     if (r)
         return r;
     do {
-        p->mem = (int)sys_openat(p->host.sys, "/proc/self/mem", O_RDWR | O_CLOEXEC, 0);
+        p->mem = (int)sys_openat(p->host.sys, p->alone ? "/proc/self/mem" : "/proc/thread-self/mem",
+                                 O_RDWR | O_CLOEXEC, 0);
     } while (p->mem == -EINTR);
     if (p->mem < 0)
         return p->mem;

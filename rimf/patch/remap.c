@@ -55,7 +55,7 @@ static int map_file(struct rimf_patcher *p, const struct patch_region *region, u
     long fd, r;
     int same = 0;
 
-    if (!region->inode || patch_maps_open(&p->maps, sys))
+    if (!region->inode || patch_maps_open(&p->maps, sys, p->alone))
         return -ENOENT;
     r = patch_maps_find(&p->maps, region->start, &v, p->name, sizeof(p->name));
     patch_maps_close(&p->maps);
@@ -68,7 +68,7 @@ static int map_file(struct rimf_patcher *p, const struct patch_region *region, u
     sys_close(sys, (int)fd);
     if (sys_failed(r))
         return (int)r;
-    if (patch_maps_open(&p->maps, sys) == 0) {
+    if (patch_maps_open(&p->maps, sys, p->alone) == 0) {
         same = patch_maps_find(&p->maps, (uintptr_t)r, &v, NULL, 0) == 0 &&
                v.inode == region->inode && v.device == region->device &&
                v.offset + ((uintptr_t)r - v.start) == offset;

@@ -48,7 +48,7 @@ static void maps(struct kernel *k)
     char name[16];
 
     for (size_t i = 0; i < RIMF_COUNT(addresses); i++) {
-        if (patch_maps_open(&m, &k->sys))
+        if (patch_maps_open(&m, &k->sys, 1))
             abort();
         /* One that holds the address, then one further on. */
         for (size_t j = i; j < RIMF_COUNT(addresses); j++) {

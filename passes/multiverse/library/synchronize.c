@@ -41,7 +41,7 @@ struct looking {
     uintptr_t restorers[4]; /* where signals' handlers return to */
     size_t n_restorers;
     char *maps;
-    int memory; /* /proc/self/mem: what is unmapped meanwhile is an error, and no crash */
+    int memory; /* /proc/thread-self/mem: what is unmapped meanwhile is an error, and no crash */
     struct seen {
         pid_t thread; /* 0: was seen outside */
         int runs;     /* as far as /proc says */
@@ -359,7 +359,7 @@ static int look_until(struct looking *l, unsigned milliseconds)
     l->until = now() + milliseconds * UINT64_C(1000000);
     for (int error = EAGAIN;;) {
         free(l->maps);
-        l->maps = read_file("/proc/self/maps");
+        l->maps = read_file("/proc/thread-self/maps");
         if (!l->maps)
             return EPERM;
         if (error)
@@ -378,8 +378,8 @@ static int look_until(struct looking *l, unsigned milliseconds)
 /* 0, or errno. */
 static int look(struct looking *l, unsigned milliseconds)
 {
-    l->memory = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
-    l->maps = read_file("/proc/self/maps");
+    l->memory = open("/proc/thread-self/mem", O_RDONLY | O_CLOEXEC);
+    l->maps = read_file("/proc/thread-self/maps");
     if (l->memory < 0 || !l->maps)
         return EPERM;
     find_restorers(l);

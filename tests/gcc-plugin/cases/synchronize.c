@@ -304,8 +304,21 @@ static void others_end(void)
     }
 }
 
+/* When the first thread has ended. */
+static void *last(void *first)
+{
+    pthread_join(*(pthread_t *)first, NULL);
+    start(READ);
+    mode = !mode;
+    CHECK(multiverse_commit() > 0 && multiverse_synchronize(0) == -1 && errno == EAGAIN, "the first thread has ended");
+    let_go(NULL);
+    CHECK(multiverse_synchronize(LONG) == 0, "the first thread has ended");
+    exit(failures != 0);
+}
+
 int main(void)
 {
+    static pthread_t self, other;
     struct sigaction action;
 
     memset(&action, 0, sizeof action);
@@ -324,5 +337,7 @@ int main(void)
     itself();
     CHECK(multiverse_synchronize(LONG) == 0, "behind it");
     CHECK(multiverse_revert() > 0 && multiverse_synchronize(LONG) == 0, "reverted");
-    return failures != 0;
+    self = pthread_self();
+    pthread_create(&other, NULL, last, &self);
+    pthread_exit(NULL);
 }

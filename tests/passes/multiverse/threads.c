@@ -8,6 +8,7 @@
  * takes is no matter.
  */
 #include <pthread.h>
+#include <stdlib.h>
 
 #include "check.h"
 
@@ -68,9 +69,20 @@ static void *commits(void *count)
     return NULL;
 }
 
+/* When the first thread has ended, and /proc/PID says nothing more of the memory. */
+static void *goes_on(void *first)
+{
+    pthread_join(*(pthread_t *)first, NULL);
+    mode = 0;
+    CHECK(multiverse_commit() == 1, "(%s%s)", multiverse_error(), multiverse_report());
+    mode = 1;
+    check_calls("without the first thread", 1000, 1000);
+    exit(0);
+}
+
 int main(void)
 {
-    pthread_t threads[4];
+    static pthread_t threads[4], self;
 
     CHECK(multiverse_init() == 0);
     for (int i = 0; i < 2; i++) {
@@ -85,5 +97,7 @@ int main(void)
     mode = 1;
     multiverse_commit();
     check_calls("at last", 1001, 1001);
-    return 0;
+    self = pthread_self();
+    CHECK(pthread_create(&threads[0], NULL, goes_on, &self) == 0);
+    pthread_exit(NULL);
 }
