@@ -24,12 +24,12 @@
 
 #define NAME_SIZE 4096u
 
-/* The kernel's path; on the heap, or NULL. */
+/* The kernel's path; on the heap, or NULL.  A thread may have descriptors of its own. */
 static char *path_of(struct loader *l, int fd)
 {
     char *name = rimf_heap_alloc(&l->heap, NAME_SIZE), link[40];
 
-    rimf_format(link, sizeof link, "/proc/self/fd/%d", fd);
+    rimf_format(link, sizeof link, "/proc/%s/fd/%d", l->started ? "thread-self" : "self", fd);
     if (name && SYS6(l->sys, SYS_readlinkat, AT_FDCWD, link, name, NAME_SIZE - 1, 0, 0) <= 0)
         rimf_format(name, NAME_SIZE, "a file without a name");
     return name;

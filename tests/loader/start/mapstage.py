@@ -106,17 +106,19 @@ def changed(world):
 
 
 def read(world):
-    """A file that an option names can be read in each stage: where files are looked at, too, of the start and of dlopen."""
+    """A file that an option names can be read in each stage: where files are looked at, too, of the start and of dlopen;
+    and a file has its path."""
     listed, log = world.folder / "listed", world.folder / "log"
     listed.write_text("what is listed")
     config = f"[app]\nmatch = main\npasses = read\n[read]\nlist = {listed}\n"
-    done = support.run([world.program, world.files["late"]], config=config, MVLD_DEBUG="passes",
+    done = support.run([world.program, world.files["late"], "apart"], config=config, MVLD_DEBUG="passes",
                        MVLD_PASS_PATH=world.folder, MVLD_DEBUG_OUTPUT=log)
     text = "".join(path.read_text() for path in world.folder.glob("log.*"))
     good(done, "late runs", "first 7", "late")
     said = re.findall(r"list in (\w+): (.*)", text)
     check(said.count(("map", "what is listed")) >= 3 and said.count(("run", "what is listed")) == 2 and
           len(set(said)) == 2, f"{said}\n{text}")
+    check(f"maps {world.files['late']}\n" in text, f"another file's path, of the thread that has other descriptors:\n{text}")
 
 
 if __name__ == "__main__":

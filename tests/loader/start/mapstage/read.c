@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * read.c: reads the file that `list` names, in each stage, and logs it.
+ * read.c: reads the file that `list` names, in each stage, and logs it; and logs what is mapped.
  */
 #include <mvld/pass.h>
 
@@ -19,7 +19,7 @@ static void read_list(const struct mvld_context *ctx, const char *stage)
 
 static int map(const struct mvld_context *ctx, const struct mvld_file *file)
 {
-    (void)file;
+    ctx->api->log(ctx->image, MVLD_LOG_PASSES, "maps %s", file->path);
     read_list(ctx, "map");
     return 0;
 }
