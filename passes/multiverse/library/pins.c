@@ -10,8 +10,8 @@
  * The order of locks matters.  A constructor runs with the loader's lock held and may call us, so
  * we must never wait for that lock with the engine's lock held:
  *
- *     list objects      loader's list lock, a leaf; `listing` around it, so that no fork
- *                       happens while we hold it
+ *     list objects      loader's list lock, a leaf, also for malloc; `listing` around it, so that
+ *                       no fork happens while we hold it
  *     dlopen            the loader's lock, no other
  *     the operation     the engine's lock; pins are read, not changed;
  *                       -EAGAIN if an object came in between: repeat
@@ -187,32 +187,42 @@ static int can_pin(void)
 
 struct list {
     struct mv_pin *pins;
-    size_t n, capacity;
+    char *names; /* behind the pins */
+    size_t n, capacity, room; /* room: bytes for names */
     unsigned long long n_removed;
-    int failed, before_loader;
+    int is_full, before_loader;
 };
+
+static const char *name_of(const struct dl_phdr_info *info)
+{
+    return info->dlpi_name ? info->dlpi_name : "";
+}
+
+static int measure_object(struct dl_phdr_info *info, size_t size, void *cookie)
+{
+    struct list *list = cookie;
+
+    (void)size;
+    list->capacity++;
+    list->room += strlen(name_of(info)) + 1;
+    return 0;
+}
 
 static int list_object(struct dl_phdr_info *info, size_t size, void *cookie)
 {
     struct list *list = cookie;
+    size_t length = strlen(name_of(info)) + 1;
     struct mv_pin *pin;
 
     (void)size;
     list->n_removed = info->dlpi_subs;
-    if (list->n == list->capacity) {
-        size_t more = list->capacity ? 2 * list->capacity : 32;
-        struct mv_pin *longer = realloc(list->pins, more * sizeof *longer);
-
-        if (!longer)
-            return list->failed = 1;
-        list->pins = longer;
-        list->capacity = more;
-    }
+    if (list->n == list->capacity || length > list->room)
+        return list->is_full = 1;
     pin = &list->pins[list->n];
     *pin = (struct mv_pin){.bias = info->dlpi_addr, .dynamic = mv_library_dynamic(info),
-                           .name = strdup(info->dlpi_name ? info->dlpi_name : "")};
-    if (!pin->name)
-        return list->failed = 1;
+                           .name = memcpy(list->names, name_of(info), length)};
+    list->names += length;
+    list->room -= length;
     /* The executable comes first; musl has a name for it, but cannot open it by that name. */
     pin->fixed = list->before_loader || !list->n || !*pin->name;
     if (info->dlpi_addr && (info->dlpi_addr == getauxval(AT_BASE) ||
@@ -224,6 +234,32 @@ static int list_object(struct dl_phdr_info *info, size_t size, void *cookie)
     return 0;
 }
 
+static int each_listed(int (*with)(struct dl_phdr_info *, size_t, void *), struct list *list)
+{
+    int err = rimf_lock_acquire(&rimf_sys_kernel, &listing);
+
+    if (err < 0)
+        return err;
+    mv_list_each(with, list);
+    rimf_lock_release(&rimf_sys_kernel, &listing);
+    return 0;
+}
+
+/* Allocates in between: another thread's malloc may wait for the list, with a lock for which ours waits. */
+static int list_all(struct list *list)
+{
+    int err = each_listed(measure_object, list);
+
+    if (err)
+        return err;
+    list->pins = malloc(list->capacity * sizeof *list->pins + list->room);
+    if (!list->pins)
+        return -ENOMEM;
+    list->names = (char *)(list->pins + list->capacity);
+    err = each_listed(list_object, list);
+    return !err && list->is_full ? -EAGAIN : err;
+}
+
 void mv_pins_drop(struct mv_reply *reply)
 {
     struct mv_pin *pins = reply->pins;
@@ -231,11 +267,9 @@ void mv_pins_drop(struct mv_reply *reply)
 
     reply->pins = NULL; /* a destructor may call us */
     reply->n_pins = 0;
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++)
         if (pins[i].handle)
             dlclose(pins[i].handle);
-        free(pins[i].name);
-    }
     free(pins);
 }
 
@@ -257,13 +291,10 @@ int mv_pins_take(struct mv_engine *engine, struct mv_reply *reply)
         return -EAGAIN;
     if (!can_pin() || mv_list_lost() || (&__libc_single_threaded && __libc_single_threaded))
         return 0;
-    err = rimf_lock_acquire(&rimf_sys_kernel, &listing);
-    if (err < 0)
-        return err;
-    mv_list_each(list_object, &list);
-    rimf_lock_release(&rimf_sys_kernel, &listing);
+    err = list_all(&list);
     list_pins(reply, &list);
-    err = list.failed ? -ENOMEM : mv_ops_of(engine)->want_pins(engine, reply);
+    if (!err)
+        err = mv_ops_of(engine)->want_pins(engine, reply);
     if (err) {
         mv_pins_drop(reply);
         return err;
