@@ -106,18 +106,35 @@ static int seize(struct attach *a, pid_t thread)
     return 1;
 }
 
+/* Whether these are all threads of the process.  The kernel leaves out some where another one ends while it lists them, which may
+ * itself be listed.  Those of the listed that are there still are as many as were counted, or fewer. */
+static int are_all(const struct attach *a, const pid_t *threads, size_t n)
+{
+    uint64_t left = attach_status_number(a, a->pid, "Threads");
+    char path[32];
+
+    for (size_t i = 0; i < n; i++) {
+        snprintf(path, sizeof path, "task/%d", threads[i]);
+        left -= !faccessat(a->folder, path, F_OK, 0);
+    }
+    return !left;
+}
+
 /* Requests a stop of all further threads.  Returns their number, or -1.  Where threads end meanwhile, the kernel may leave
  * others out of the list: these count as one further thread. */
 static int seize_all(struct attach *a, uint64_t until)
 {
     int fd = openat(a->folder, "task", O_RDONLY | O_DIRECTORY | O_CLOEXEC), n = 0;
-    unsigned long listed = 0;
+    pid_t *threads = NULL;
+    size_t listed = 0;
     DIR *folder = fd < 0 ? NULL : fdopendir(fd);
 
     for (struct dirent *entry; n >= 0 && folder && (entry = readdir(folder));) {
         pid_t thread = (pid_t)strtol(entry->d_name, NULL, 10);
         int new = thread > 0 ? seize(a, thread) : 0;
 
+        threads = must_grow(threads, listed + 1, sizeof *threads);
+        threads[listed] = thread;
         listed += thread > 0;
         n = new < 0 ? -1 : n + new;
     }
@@ -125,9 +142,10 @@ static int seize_all(struct attach *a, uint64_t until)
         closedir(folder);
     if (!folder)
         return attach_fail(a, "process %d has ended", a->pid);
-    if (n || listed >= attach_status_number(a, a->pid, "Threads"))
-        return n;
-    return clock_ns() < until ? 1 : attach_fail(a, "process %d: /proc does not list all of its threads", a->pid);
+    if (!n && !are_all(a, threads, listed))
+        n = clock_ns() < until ? 1 : attach_fail(a, "process %d: /proc does not list all of its threads", a->pid);
+    free(threads);
+    return n;
 }
 
 /* Forgets a thread that has ended. */

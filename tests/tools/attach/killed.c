@@ -7,8 +7,8 @@
  * stopped does not, as if it waited for a disk.
  * With STARVED threads that are stopped together stop after two seconds, as if they waited for a processor.
  * With RESTARTED it stops threads when the kernel has prepared their interrupted calls to be made again.
- * With UNLISTED=THREAD:N the kernel leaves this thread out of the first N lists, as where another one ends; code is written
- * while it is stopped, or the process ends with 99.
+ * With UNLISTED=THREAD:N the kernel leaves this thread out of the first N lists, as where another one ends, and lists that one
+ * in every second; code is written while it is stopped, or the process ends with 99.
  */
 #include <dirent.h>
 #include <dlfcn.h>
@@ -98,6 +98,7 @@ pid_t waitpid(pid_t pid, int *status, int options)
 struct dirent *readdir(DIR *folder)
 {
     static struct dirent *(*real)(DIR *);
+    static struct dirent ended = {.d_name = "4194304"}; /* no thread has this number */
     static long left = -1;
     const char *unlisted = getenv("UNLISTED");
     struct dirent *entry;
@@ -109,8 +110,7 @@ struct dirent *readdir(DIR *folder)
     entry = real(folder);
     if (!unlisted || !entry || atol(entry->d_name) != atol(unlisted) || left == 0)
         return entry;
-    left--;
-    return real(folder);
+    return left-- % 2 ? &ended : real(folder);
 }
 
 /* The bytes that `mvld patch` writes over code. */
