@@ -50,6 +50,17 @@ static int match_text(struct ini_slice element, char *text, const char *file, un
     return 0;
 }
 
+const char *pipeline_program(const struct pipeline_query *query)
+{
+    return query->program || !query->find_program ? query->program : query->find_program(query->cookie);
+}
+
+const uint8_t *pipeline_build_id(const struct pipeline_query *query, size_t *size)
+{
+    *size = query->build_id_size;
+    return query->build_id || !query->find_build_id ? query->build_id : query->find_build_id(query->cookie, size);
+}
+
 /* Returns 1 if `text`, a path or a name without folder, names the file at `path`. */
 static int names(const char *path, const char *text)
 {

@@ -46,18 +46,9 @@ struct pipeline_query {
     size_t memory_size;
 };
 
-static inline const char *pipeline_program(const struct pipeline_query *query)
-{
-    return query->program || !query->find_program ? query->program
-                                                  : query->find_program(query->cookie);
-}
-
-static inline const uint8_t *pipeline_build_id(const struct pipeline_query *query, size_t *size)
-{
-    *size = query->build_id_size;
-    return query->build_id || !query->find_build_id ? query->build_id
-                                                    : query->find_build_id(query->cookie, size);
-}
+/* config/block.c: both, asked for at the first use; or NULL. */
+const char *pipeline_program(const struct pipeline_query *);
+const uint8_t *pipeline_build_id(const struct pipeline_query *, size_t *size);
 
 /* ---- why it is refused -------------------------------------------------------------- */
 

@@ -18,7 +18,7 @@
 #include "loader/process/process.h"
 
 #include "rimf/base/base.h"
-#include "rimf/elf/view.h"
+#include "rimf/elf/headers.h"
 
 void block_read(struct block *block, uintptr_t *sp)
 {

@@ -89,7 +89,7 @@ void say_and_exit(const struct rimf_sys *, const char *text) __attribute__((nore
 void say_line(struct loader *, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* "ERROR: mvld: " and the sentence, likewise; `loader` is the struct. */
 void say_error(void *loader, const char *why);
-/* The same with l->refusal, where there is such an error of the pipeline's: the program runs untransformed. */
+/* The same with l->refusal, the sentence of such an error of the pipeline: the program runs untransformed. */
 void say_refused(struct loader *, int error);
 
 /* ---- limits.c ---------------------------------------------------------------------------- */

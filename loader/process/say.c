@@ -57,6 +57,6 @@ void say_error(void *loader, const char *why)
  * MVLD_DEBUG: the configuration is right. */
 void say_refused(struct loader *l, int error)
 {
-    if (error && error != -EIO && error != -ENOMEM)
+    if (error != -EIO && error != -ENOMEM)
         say_line(l, "ERROR: mvld: %s: the program runs untransformed", l->refusal);
 }

@@ -8,13 +8,11 @@
  */
 #include "loader/loader.h"
 
-#include "loader/config/needed.h"
 #include "loader/host/host.h"
 #include "loader/manager/pipeline.h"
 #include "loader/process/process.h"
 #include "loader/start/start.h"
 #include "rimf/elf/headers.h"
-#include "rimf/elf/view.h"
 
 #include <errno.h> /* numbers only */
 #include <fcntl.h> /* numbers only */
@@ -75,7 +73,7 @@ static int wants_to_be_first(const char *needed)
 /* A DT_NEEDED of the program; the name remains valid. */
 static void program_needs(struct loader *l, const char *needed)
 {
-    if (musl_is_needed(needed))
+    if (elf_is_musl(needed))
         l->host->musl = 1;
     else if (wants_to_be_first(needed))
         l->injection->first = needed;
@@ -199,7 +197,7 @@ static void look_at_file(struct loader *l, int fd, char *head, size_t room, stru
 
     if (!ph)
         return;
-    needed_each(l->sys, fd, ph, n, take_needed_of_file, l);
+    elf_needed_each(l->sys, fd, ph, n, take_needed_of_file, l);
     identity->build_id = elf_head_note(head, (size_t)size, "GNU", NT_GNU_BUILD_ID, &identity->size);
 }
 
@@ -283,12 +281,12 @@ static void ask(struct loader *l, int fd, const struct call *call, const struct 
         .memory = l->plan_memory,
         .memory_size = PLAN_MEMORY,
     };
-    int error;
+    int error = pipeline_plan(&query, &l->pipeline, l->refusal, sizeof l->refusal);
 
-    error = pipeline_plan(&query, &l->pipeline, l->refusal, sizeof l->refusal);
-    if (error)
+    if (error) {
         l->pipeline = NULL;
-    say_refused(l, error);
+        say_refused(l, error);
+    }
     if (!l->pipeline)
         filtered_end(l);
     if (l->pipeline || l->log.fd >= 0)

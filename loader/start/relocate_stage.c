@@ -23,7 +23,6 @@
 #include "loader/process/process.h"
 #include "loader/start/start.h"
 #include "rimf/elf/headers.h"
-#include "rimf/elf/view.h"
 #include "rimf/image/image.h"
 #include "loader/manager/pipeline.h"
 

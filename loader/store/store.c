@@ -133,7 +133,10 @@ static int is_ours(const struct loader *l)
 
 void store_complete(struct loader *l)
 {
-    say_refused(l, pipeline_complete(l->pipeline, l->refusal, sizeof l->refusal));
+    int error = pipeline_complete(l->pipeline, l->refusal, sizeof l->refusal);
+
+    if (error)
+        say_refused(l, error);
     files_want(l);
 }
 

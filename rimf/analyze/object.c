@@ -6,7 +6,6 @@
 
 #include "rimf/base/sys.h"
 #include "rimf/elf/headers.h"
-#include "rimf/elf/view.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -9,7 +9,7 @@
 #include "rimf/elf/frame_table.h"
 
 #include "rimf/base/base.h"
-#include "rimf/elf/view.h"
+#include "rimf/elf/headers.h"
 
 #include <errno.h>
 #include <sys/mman.h> /* numbers only */

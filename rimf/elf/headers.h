@@ -2,15 +2,16 @@
  *
  * rimf/elf/headers.h: the ELF header at the start of a file, or of what is mapped from it, and the program headers
  * behind it, which are inline, so that a start with nothing configured finds them beside the code that asks; notes of
- * files that nobody has a view of (notes.c); and mapping of segments, as loaders do (map.c), with no memory of ours.
+ * files that nobody has a view of (notes.c), and the libraries that they need (needed.c); and mapping of segments, as
+ * loaders do (map.c), with no memory of ours.
  */
 #ifndef RIMF_ELF_HEADERS_H
 #define RIMF_ELF_HEADERS_H
 
+#include "rimf/base/base.h"
 #include "rimf/base/sys.h"
 
 #include <elf.h>
-#include <string.h>
 #include <sys/mman.h> /* numbers only */
 
 /* 1: it is the header of a file for this machine, with program headers as they should be, wherever these lie. */
@@ -34,6 +35,16 @@ static inline const Elf64_Phdr *elf_headers(const void *head, size_t size, size_
     return (const Elf64_Phdr *)((const char *)head + e->e_phoff);
 }
 
+/* The program header that is used of a type that should be unique: the last, as host loaders do; or
+ * NULL. */
+static inline const Elf64_Phdr *elf_phdr_last(const Elf64_Phdr *phdr, size_t n, uint32_t type)
+{
+    while (n-- > 0)
+        if (phdr[n].p_type == type)
+            return &phdr[n];
+    return NULL;
+}
+
 /* The protection of a segment. */
 static inline int elf_prot(const Elf64_Phdr *ph)
 {
@@ -52,6 +63,18 @@ const uint8_t *elf_head_note(const void *head, size_t size, const char *name, ui
 /* The build-id of an object that is mapped with this bias, or NULL; the page with its program headers is mapped, and
  * the kernel is asked for others. */
 const uint8_t *elf_mapped_build_id(const struct rimf_sys *, const Elf64_Phdr *, size_t n, uintptr_t bias, size_t *size);
+
+/* ---- needed.c ------------------------------------------------------------ */
+
+/* Visits the names (their first 31 bytes) in DT_NEEDED of a file with these program headers. */
+void elf_needed_each(const struct rimf_sys *, int fd, const Elf64_Phdr *, size_t phnum,
+                     void (*visit)(void *cookie, const char *name), void *cookie);
+/* Whether a DT_NEEDED of this name is musl's libc: only that tells musl's programs, whose interpreter may be
+ * ld-mvld.so.1. */
+static inline int elf_is_musl(const char *needed)
+{
+    return rimf_streq(needed, "libc.so") || rimf_streq(needed, "libc.musl-x86_64.so.1");
+}
 
 /* ---- map.c --------------------------------------------------------------- */
 

@@ -79,15 +79,6 @@ int elf_string_is(const struct elf_view *, size_t offset, const char *name);
 
 /* The program header of `type` number `index`, or NULL. */
 const Elf64_Phdr *elf_phdr(const struct elf_view *, uint32_t type, size_t index);
-/* The program header that is used of a type that should be unique: the last, as host loaders do; or
- * NULL. */
-static inline const Elf64_Phdr *elf_phdr_last(const Elf64_Phdr *phdr, size_t n, uint32_t type)
-{
-    while (n-- > 0)
-        if (phdr[n].p_type == type)
-            return &phdr[n];
-    return NULL;
-}
 
 /* Visits each word that DT_RELR relocates; a value other than 0 ends the walk and is returned. */
 int elf_relr_each(const struct elf_view *, int (*visit)(void *cookie, uintptr_t word), void *cookie);

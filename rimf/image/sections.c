@@ -11,6 +11,7 @@
 #include "rimf/image/private.h"
 
 #include "rimf/base/base.h"
+#include "rimf/elf/headers.h"
 
 #include <errno.h>    /* numbers only */
 #include <sys/mman.h> /* numbers only */

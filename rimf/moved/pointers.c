@@ -21,6 +21,7 @@
 #include "rimf/moved/moved.h"
 
 #include "rimf/base/base.h"
+#include "rimf/elf/headers.h"
 #include "rimf/image/private.h"
 #include "mvld/descriptor.h"
 

@@ -11,7 +11,6 @@
 
 #include "rimf/base/base.h"
 #include "rimf/elf/headers.h"
-#include "rimf/elf/view.h"
 #include "rimf/base/sys.h"
 
 #include <errno.h>    /* numbers only */

@@ -8,10 +8,10 @@
 #include "tools/common/tools.h"
 #include "tools/run/wrapper.h"
 
-#include "loader/config/needed.h"
 #include "loader/manager/pipeline.h"
 #include "loader/place/place.h"
 #include "rimf/base/sys.h"
+#include "rimf/elf/headers.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -165,7 +165,7 @@ static void read_segment(struct program *p, int fd, const Elf64_Phdr *ph)
 
 static void take_needed(void *cookie, const char *needed)
 {
-    ((struct program *)cookie)->musl |= musl_is_needed(needed);
+    ((struct program *)cookie)->musl |= elf_is_musl(needed);
 }
 
 static void read_elf(struct program *p, int fd, const Elf64_Ehdr *h)
@@ -182,7 +182,7 @@ static void read_elf(struct program *p, int fd, const Elf64_Ehdr *h)
         p->roomless |= h->e_type == ET_EXEC && ph[i].p_type == PT_LOAD && end > PLACE_NONE_FROM && end < PLACE_NONE_TO;
         read_segment(p, fd, &ph[i]);
     }
-    needed_each(&rimf_sys_kernel, fd, ph, n, take_needed, p);
+    elf_needed_each(&rimf_sys_kernel, fd, ph, n, take_needed, p);
     free(ph);
     if (!*p->interpreter)
         p->kind = PROGRAM_STATIC;

@@ -19,7 +19,7 @@
 
 #include "passes/multiverse/library/library.h"
 
-#include "rimf/elf/view.h"
+#include "rimf/elf/headers.h"
 #include "rimf/image/image.h"
 
 struct listing {

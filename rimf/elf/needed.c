@@ -1,23 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * loader/config/needed.c: reads DT_NEEDED of a file.  It recognises musl's programs: after
- * set-interp their interpreter is ld-mvld.so.1, but they still need musl's libc.
+ * rimf/elf/needed.c: reads DT_NEEDED of a file.
  */
-#include "loader/config/needed.h"
-
-#include "rimf/base/base.h"
-#include "rimf/base/sys.h"
-
-int musl_is_needed(const char *name)
-{
-    return rimf_streq(name, "libc.so") || rimf_streq(name, "libc.musl-x86_64.so.1");
-}
+#include "rimf/elf/headers.h"
 
 #define DYNAMIC 64 /* limit on entries of a dynamic section */
 
 /* A damaged file is not reported here: the host loader does that. */
-void needed_each(const struct rimf_sys *sys, int fd, const Elf64_Phdr *ph, size_t phnum,
-                 void (*visit)(void *cookie, const char *name), void *cookie)
+void elf_needed_each(const struct rimf_sys *sys, int fd, const Elf64_Phdr *ph, size_t phnum,
+                     void (*visit)(void *cookie, const char *name), void *cookie)
 {
     Elf64_Dyn dynamic[DYNAMIC];
     uint64_t strings = 0, offset = 0;
