@@ -293,6 +293,8 @@ int pipeline_run(struct pipeline *p, struct mvld_image *image, size_t end)
 
 void pipeline_rest(struct pipeline *p, struct mvld_image *image)
 {
+    if (rimf_image_has_region(image))
+        rimf_moved_finish(image);
     rimf_image_finish(image);
     unwatch(p);
 }

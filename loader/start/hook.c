@@ -150,7 +150,8 @@ void loader_event(struct loader *l)
     if (!l->debug)
         return;
     if (l->debug->r_state == RT_CONSISTENT && l->debug->r_map) {
-        relocatestage_compare(l);
+        if (l->relocatestage->wanted)
+            relocatestage_compare(l);
         if (l->started)
             unless_within(l, objects_changed);
         else if (l->debug_musl || is_complete(l)) /* musl raises no earlier event */

@@ -78,8 +78,6 @@ void relocatestage_start(struct loader *l)
     struct relocatestage *r = l->relocatestage;
     struct rimf_change change;
 
-    if (!pipeline_wants_symbols(l->pipeline))
-        return;
     if (l->host->musl || objects_create_image(l, &r->image)) {
         rimf_log(&l->log, MVLD_LOG_WARNING, "mvld: no symbol is changed: %s",
                  l->host->musl ? "of musl's objects nobody knows when they are mapped" : "out of memory");
@@ -109,7 +107,7 @@ void relocatestage_compare(struct loader *l)
     struct rimf_change change;
     size_t kept = 0;
 
-    if (!r->wanted || !l->debug || !l->debug->r_map)
+    if (!l->debug || !l->debug->r_map)
         return;
     for (size_t i = 0; i < r->n; i++)
         if (is_listed(l, &r->sources[i]))

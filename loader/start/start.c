@@ -215,7 +215,8 @@ static void prepare(struct loader *l)
     place_finish(l);
     layout_choose(l);
     mapstage_start(l);
-    relocatestage_start(l);
+    if (pipeline_wants_symbols(l->pipeline))
+        relocatestage_start(l);
 }
 
 static void hook(struct loader *l)

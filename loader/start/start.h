@@ -79,7 +79,8 @@ struct relocatestage {
     size_t left;                 /* and the number of its remaining mappings */
 };
 
-void relocatestage_start(struct loader *); /* called when only the executable is mapped */
+/* Where a pass has the stage; called when only the executable is mapped. */
+void relocatestage_start(struct loader *);
 void relocatestage_compare(struct loader *); /* called when the link map may have lost objects */
 void relocatestage_mapped(struct loader *, uintptr_t at, const struct mmap_call *, int first);
 

@@ -328,6 +328,13 @@ uintptr_t rimf_original_of(const struct mvld_image *image, uintptr_t address)
     return last->original + (address - last->at);
 }
 
+uintptr_t rimf_unmoved(const struct mvld_image *image, uintptr_t address)
+{
+    uintptr_t original = rimf_original_of(image, address);
+
+    return original ? original : address;
+}
+
 int rimf_has_moved(const struct mvld_image *image, const struct rimf_object *object)
 {
     const struct moved_code *moved = __atomic_load_n(&image->moved, __ATOMIC_ACQUIRE);

@@ -203,7 +203,7 @@ struct rimf_wanted rimf_edit_wanted(struct mvld_image *image, const struct rimf_
         return wanted;
     for (struct rimf_edit *edit = rimf_edits_of(image, object); edit; edit = rimf_edit_behind(image, edit), bit <<= 1)
         ask(edit, object, &bound.binding, bit, &wanted);
-    for (size_t i = 0; wanted.moved && i < bound.n; i++)
+    for (size_t i = 0; image->watch && wanted.moved && i < bound.n; i++)
         if (rimf_depends(image, &object->public, bound.shown[i]))
             return (struct rimf_wanted){.why = "memory is short"};
     return wanted;

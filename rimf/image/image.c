@@ -14,6 +14,7 @@
 #include "rimf/image/edits.h"
 
 #include "rimf/base/base.h"
+#include "rimf/base/status.h"
 
 #include <errno.h> /* numbers only */
 
@@ -237,6 +238,40 @@ int rimf_image_create(const struct rimf_sys *sys, const struct rimf_log *log,
 struct rimf_feeder *rimf_image_feeder(struct mvld_image *image)
 {
     return &image->feeder;
+}
+
+int rimf_image_is_traced(const struct mvld_image *image)
+{
+    struct status status;
+
+    return !image->feeder.untraced && (status_read(image->sys, image->heap.alone, &status) || status.traced);
+}
+
+const char *rimf_auditor(const struct mvld_image *image)
+{
+    const struct rimf_table *table = rimf_table_enter(image);
+    const char *why = image ? image->feeder.auditor : NULL;
+
+    for (size_t i = 0; i < table->n_objects && !why; i++) {
+        if (!(table->objects[i]->public.flags & MVLD_OBJECT_MAIN))
+            continue;
+        if (table->objects[i]->view.audit)
+            why = "the executable names an auditing library (DT_AUDIT)";
+        break; /* the first kind, which is requested for each object */
+    }
+    rimf_table_leave(image);
+    return why;
+}
+
+int rimf_image_has_region(const struct mvld_image *image)
+{
+    return image->moved != NULL;
+}
+
+void rimf_image_finish(struct mvld_image *image)
+{
+    image->finished = image->updates;
+    image->entered = 1;
 }
 
 void rimf_image_destroy(struct mvld_image *image)

@@ -95,6 +95,10 @@ struct rimf_feeder {
     size_t n_described;
 };
 struct rimf_feeder *rimf_image_feeder(struct mvld_image *);
+/* Returns 1 if there is a region for moved code. */
+int rimf_image_has_region(const struct mvld_image *);
+/* Called after passes (and rimf_moved_finish): constructors will run, and the addresses that objects hold are final. */
+void rimf_image_finish(struct mvld_image *);
 
 /* ---------------------------------------------------------------------------- */
 

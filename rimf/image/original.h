@@ -86,11 +86,6 @@ uintptr_t rimf_original_of(const struct mvld_image *, uintptr_t address);
 /* Whether code of the object has moved, and is not only planned to. */
 int rimf_has_moved(const struct mvld_image *, const struct rimf_object *);
 /* The address; for one in moved code, the original. */
-static inline uintptr_t rimf_unmoved(const struct mvld_image *image, uintptr_t address)
-{
-    uintptr_t original = rimf_original_of(image, address);
-
-    return original ? original : address;
-}
+uintptr_t rimf_unmoved(const struct mvld_image *, uintptr_t address);
 
 #endif

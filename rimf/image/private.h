@@ -77,7 +77,6 @@ struct rimf_object {
         int calls_direct; /* some were made so, where they stand or in moved code */
         int bound;   /* a pass bound calls or references to its functions, which its analysis does not list */
     } code;
-    int finished;   /* moved/moved.h: the addresses that it holds are what they will be */
     struct {
         int open;    /* it is writable now, */
         int to_open; /* and should be (store/apply_moved.c) */
@@ -209,6 +208,7 @@ struct mvld_image {
     struct rimf_edit_report *reports; /* image/edits.h: for passes with edits that were not emitted yet */
     const struct applying *applying; /* while caller_hooks runs for it */
     int entered;   /* constructors of the program may have run */
+    uint64_t finished; /* the addresses that objects of updates up to this one hold are what they will be */
     struct { /* store/manifest.h */
         uintptr_t base; /* of its distances */
         uint64_t checksum;
@@ -231,6 +231,11 @@ static inline int rimf_image_learns(const struct mvld_image *image)
 static inline const struct rimf_object *rimf_object_of(const struct mvld_object *public)
 {
     return (const struct rimf_object *)public;
+}
+
+static inline int rimf_object_is_finished(const struct mvld_image *image, const struct rimf_object *object)
+{
+    return object->born <= image->finished;
 }
 
 /* A pass bound calls or references to functions of this object; NULL: of nobody's. */

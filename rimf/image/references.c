@@ -240,28 +240,3 @@ const struct analysis *rimf_analysis_branches(struct mvld_image *image, struct r
 {
     return open_more(image, object, ANALYSIS_WANT_ALL, why);
 }
-
-/* ---- watchers ------------------------------------------------------------------- */
-
-int rimf_image_is_traced(const struct mvld_image *image)
-{
-    struct status status;
-
-    return !image->feeder.untraced && (status_read(image->sys, image->heap.alone, &status) || status.traced);
-}
-
-const char *rimf_auditor(const struct mvld_image *image)
-{
-    const struct rimf_table *table = rimf_table_enter(image);
-    const char *why = image ? image->feeder.auditor : NULL;
-
-    for (size_t i = 0; i < table->n_objects && !why; i++) {
-        if (!(table->objects[i]->public.flags & MVLD_OBJECT_MAIN))
-            continue;
-        if (table->objects[i]->view.audit)
-            why = "the executable names an auditing library (DT_AUDIT)";
-        break; /* the first kind, which is requested for each object */
-    }
-    rimf_table_leave(image);
-    return why;
-}

@@ -297,7 +297,7 @@ static void answer(struct mvld_image *image, const struct rimf_object *object, s
     if (out->why)
         out->target = out->shown = 0;
     out->found = out->target;
-    wanted = rimf_retarget_at(image, out->address);
+    wanted = image->retargets.n ? rimf_retarget_at(image, out->address) : NULL;
     if (wanted)
         out->target = wanted->target;
     if (!out->target || out->target != bound)

@@ -23,10 +23,12 @@ struct rimf_object *rimf_table_find(const struct rimf_table *, uintptr_t address
 /* Publishes the table; frees those that no reader can have any more. */
 void rimf_table_publish(struct mvld_image *, struct rimf_table *);
 
-/* ---- image/references.c ---------------------------------------------------- */
+/* ---- image/image.c --------------------------------------------------------- */
 
 /* Returns 1 if a debugger may have breakpoints in the code. */
 int rimf_image_is_traced(const struct mvld_image *);
+/* Why calls must keep going through PLT and GOT (an auditor or a profiler counts them there), or NULL. */
+const char *rimf_auditor(const struct mvld_image *);
 
 /* ---- image/table.c ------------------------------------------------------- */
 
@@ -131,7 +133,6 @@ int rimf_watch_finish(struct mvld_image *);
 void rimf_words_sort(struct rimf_word_list *);
 /* The index of the first of a sorted list at or behind `start`. */
 size_t rimf_words_first(const struct rimf_word_list *, uintptr_t start);
-const char *rimf_auditor(const struct mvld_image *);
 
 /* ---- image/reference_tables.c, image/retarget.c --------------------------------- */
 

@@ -191,7 +191,7 @@ struct copied_variable { /* R_X86_64_COPY */
     size_t size;
 };
 /* Returns 1 if it may have addresses that are not final. */
-int moved_slots_held(const struct rimf_object *);
+int moved_slots_held(const struct mvld_image *, const struct rimf_object *);
 /* Visits words that relocations make addresses, including slots; the visitor returns 0. */
 void moved_slots_each(const struct rimf_object *, int (*visit)(void *cookie, uintptr_t slot), void *cookie);
 /* The range of words in a writable segment of an object; zeros: none. */
@@ -238,9 +238,9 @@ uintptr_t rimf_moved_or(struct mvld_image *, uintptr_t original);
 uintptr_t moved_word(const struct mvld_image *, uintptr_t word);
 /* The canonical address of the code: the new one, or `original`.  [any thread, signal handler] */
 uintptr_t rimf_canonical_address(const struct mvld_image *, uintptr_t original);
-/* Called after passes, before constructors: objects with addresses of moved code get the canonical ones, if
- * none of their code has run (`unentered` of rimf_feeder). */
-void rimf_image_finish(struct mvld_image *);
+/* Called after passes, before constructors, where there is a region: objects with addresses of moved code get the
+ * canonical ones, if none of their code has run (`unentered` of rimf_feeder). */
+void rimf_moved_finish(struct mvld_image *);
 /* Where this code moved to, or 0.  Its object may be closed meanwhile: the original is not read.  [any thread] */
 uintptr_t rimf_moved_copy(const struct mvld_image *, uintptr_t original, size_t length);
 /* moved_find of mvld/pass.h (moved/places.c).  [any thread] */

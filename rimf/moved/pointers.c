@@ -129,7 +129,7 @@ static int fixed_addresses_find(struct rimf_word_list *fixed, struct mvld_image 
     struct fixing p = {.image = image, .fixed = fixed};
 
     for (size_t i = 0; i < table->n_objects; i++)
-        if (moved_slots_held(table->objects[i]))
+        if (moved_slots_held(image, table->objects[i]))
             look_at(&p, table->objects[i]);
     for (size_t i = 0; i < RIMF_KEPT_ORIGINALS; i++)
         if (image->feeder.kept[i].at)
@@ -254,10 +254,10 @@ static void forget_plans(struct mvld_image *image)
 }
 
 /* Returns 1 if a planned fragment's object already has its final words. */
-static int is_finished(const struct moved_code *moved)
+static int is_finished(const struct mvld_image *image)
 {
-    for (size_t i = moved->n; i < moved->n_planned; i++)
-        if (moved->list[i].object->finished)
+    for (size_t i = image->moved->n; i < image->moved->n_planned; i++)
+        if (rimf_object_is_finished(image, image->moved->list[i].object))
             return 1;
     return 0;
 }
@@ -265,7 +265,7 @@ static int is_finished(const struct moved_code *moved)
 /* Why all addresses are the originals, or NULL. */
 static const char *stay(const struct mvld_image *image, const struct rimf_table *table)
 {
-    if (image->entered && is_finished(image->moved))
+    if (image->entered && is_finished(image))
         return "what came with them is from a snapshot";
     if (image->entered)
         return image->feeder.unentered ? NULL : "constructors may have run";
@@ -325,12 +325,6 @@ struct moved_writing *canonical_plan(struct mvld_image *image)
     return NULL;
 }
 
-static void finish(const struct rimf_table *table)
-{
-    for (size_t i = 0; i < table->n_objects; i++)
-        table->objects[i]->finished = 1;
-}
-
 void canonical_end(struct mvld_image *image, struct moved_writing *writing, int failed)
 {
     const struct rimf_table *table = rimf_table_enter(image);
@@ -338,7 +332,7 @@ void canonical_end(struct mvld_image *image, struct moved_writing *writing, int 
     if (writing && !failed) {
         rimf_log(image->log, MVLD_LOG_PASSES, "moved code: %zu pointers lead to it",
                  moved_slots_write(writing, table));
-        finish(table);
+        image->finished = image->updates;
     }
     moved_relro_close(image, table);
     rimf_table_leave(image);
@@ -349,30 +343,20 @@ void canonical_end(struct mvld_image *image, struct moved_writing *writing, int 
 
 /* ---- objects without a batch -------------------------------------------------------------------- */
 
-static int is_all_finished(const struct rimf_table *table)
+void rimf_moved_finish(struct mvld_image *image)
 {
-    size_t i = 0;
-
-    while (i < table->n_objects && table->objects[i]->finished)
-        i++;
-    return i == table->n_objects;
-}
-
-void rimf_image_finish(struct mvld_image *image)
-{
-    const struct rimf_table *table = rimf_table_enter(image);
-    int write = image->moved && image->moved->n && image->entered && !is_all_finished(table);
     const char *why = image->feeder.unentered ? NULL : "constructors may have run";
     struct moved_writing *writing = NULL;
+    const struct rimf_table *table;
 
-    if (write && !why)
+    if (!image->moved->n || !image->entered || image->finished == image->updates)
+        return;
+    table = rimf_table_enter(image);
+    if (!why)
         why = open_words(image, table, &writing);
     if (writing)
         canonical_end(image, writing, 0);
-    else
-        finish(table);
-    if (write && why)
+    if (why)
         rimf_log(image->log, MVLD_LOG_PASSES, "moved code: pointers of what came lead to the originals: %s", why);
     rimf_table_leave(image);
-    image->entered = 1;
 }

@@ -22,9 +22,9 @@
 #include <errno.h>    /* numbers only */
 #include <sys/mman.h> /* numbers only */
 
-int moved_slots_held(const struct rimf_object *object)
+int moved_slots_held(const struct mvld_image *image, const struct rimf_object *object)
 {
-    return !object->finished &&
+    return !rimf_object_is_finished(image, object) &&
            !(object->public.flags & (MVLD_OBJECT_OPAQUE | MVLD_OBJECT_VDSO | MVLD_OBJECT_LOADER));
 }
 
@@ -105,7 +105,7 @@ long moved_slots_copied(const struct mvld_image *image, const struct rimf_table 
         const struct rimf_object *object = table->objects[i];
 
         for (size_t k = object->view.n_relative;
-             moved_slots_held(object) && k < object->view.n_relocations; k++) {
+             moved_slots_held(image, object) && k < object->view.n_relocations; k++) {
             struct copied_variable variable;
 
             if (ELF64_R_TYPE(object->view.relocations[k].r_info) != R_X86_64_COPY)
@@ -180,7 +180,7 @@ const char *moved_relro_open(struct mvld_image *image, const struct rimf_table *
     for (size_t i = 0; i < table->n_objects && !why; i++) {
         struct rimf_object *object = table->objects[i];
 
-        if (!moved_slots_held(object))
+        if (!moved_slots_held(image, object))
             continue;
         if (image->entered && !moved_relro_is_relocated(image, object))
             why = "an object is not relocated yet";
@@ -327,7 +327,7 @@ size_t moved_slots_write(struct moved_writing *w, const struct rimf_table *table
 {
     note_moved(w);
     for (size_t i = 0; i < table->n_objects && w->n_ranges; i++) {
-        if (!moved_slots_held(table->objects[i]))
+        if (!moved_slots_held(w->image, table->objects[i]))
             continue;
         w->object = table->objects[i];
         w->open = (struct moved_open){0, 0};

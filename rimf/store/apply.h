@@ -53,9 +53,10 @@ void rimf_later_start(struct mvld_image *, const struct rimf_table *, const stru
 /* Maps the texts in which functions are that are hooked; between moved code and the other texts.
  * 0, or negative errno and none was mapped. */
 int apply_caller_texts(struct applying *);
-/* Whether moved code fits, before anything is changed. */
+/* Of a manifest with moved code: whether it fits, before anything is changed. */
 int apply_compare_moved(struct applying *);
-/* Maps it, and installs the caller hooks.  0, or negative errno and nothing is changed. */
+/* Makes words for moved code writable, until apply_end_pointers; maps it, and installs the caller hooks.  0, or
+ * negative errno and nothing is changed. */
 int apply_moved(struct applying *);
 
 /* ---- apply_moved.c: words ----------------------------------------------------------- */
@@ -64,8 +65,7 @@ int apply_moved(struct applying *);
 uintptr_t apply_original(struct applying *, uintptr_t word);
 /* Whether the words for moved code are the recorded ones. */
 int apply_compare_pointers(struct applying *);
-/* Makes them writable, until moved_relro_close.  0, or negative errno. */
-int apply_open_pointers(struct applying *);
-void apply_write_pointers(struct applying *);
+/* Writes them, if all went well. */
+void apply_end_pointers(struct applying *, int write);
 
 #endif

@@ -49,11 +49,8 @@ static int compare_kept(struct applying *a)
 int apply_compare_moved(struct applying *a)
 {
     const struct manifest_region *r = a->m->region;
-    struct rimf_region region;
+    struct rimf_region region = region_of(a);
 
-    if (!r)
-        return 0;
-    region = region_of(a);
     if (a->image->moved || !a->image->feeder.caller_hooks)
         return apply_refuse(a, NULL, "nobody tells the C library of moved code");
     /* Later moved code continues where this ends. */
@@ -191,6 +188,22 @@ static int map_file(struct applying *a)
     return error;
 }
 
+static int open_pointers(struct applying *a)
+{
+    int error = 0;
+
+    for (size_t i = 0; i < a->table->n_objects && !error; i++) {
+        struct rimf_object *object = a->objects[i];
+
+        error = object->relro.to_open ? moved_relro_open_one(a->image, object) : 0;
+        if (!error)
+            continue;
+        a->why = "RELRO cannot be written";
+        a->object = &object->public;
+    }
+    return error;
+}
+
 static void report(const struct applying *a)
 {
     const struct moved_code *moved = a->image->moved;
@@ -202,10 +215,10 @@ static void report(const struct applying *a)
 
 int apply_moved(struct applying *a)
 {
-    int error;
+    int error = open_pointers(a);
 
-    if (!a->m->region)
-        return 0;
+    if (error)
+        return error;
     a->object = NULL;
     a->why = NULL;
     error = remember(a);
@@ -326,23 +339,7 @@ int apply_compare_pointers(struct applying *a)
     return 0;
 }
 
-int apply_open_pointers(struct applying *a)
-{
-    int error = 0;
-
-    for (size_t i = 0; i < a->table->n_objects && !error; i++) {
-        struct rimf_object *object = a->objects[i];
-
-        error = object->relro.to_open ? moved_relro_open_one(a->image, object) : 0;
-        if (!error)
-            continue;
-        a->why = "RELRO cannot be written";
-        a->object = &object->public;
-    }
-    return error;
-}
-
-void apply_write_pointers(struct applying *a)
+static void write_pointers(const struct applying *a)
 {
     const struct manifest *m = a->m;
     uintptr_t now;
@@ -359,4 +356,11 @@ void apply_write_pointers(struct applying *a)
     if (m->header->n_pointers)
         rimf_log(a->image->log, MVLD_LOG_PASSES, "moved code: %u pointers lead there",
                  m->header->n_pointers);
+}
+
+void apply_end_pointers(struct applying *a, int write)
+{
+    if (write)
+        write_pointers(a);
+    moved_relro_close(a->image, a->table);
 }

@@ -60,11 +60,11 @@ static int compare_start(struct applying *a, uint32_t n_objects, uint64_t made_b
     if (h->made_by != made_by)
         return apply_refuse(a, NULL, "it was made by another pipeline, or another mvld");
     error = compare_objects(a, n_objects);
-    if (!error)
+    if (!error && a->m->region)
         error = apply_compare_moved(a);
     if (!error)
         error = apply_compare_words(a, a->m->words, h->n_words);
-    if (!error)
+    if (!error && a->m->region)
         error = apply_compare_pointers(a);
     if (!error && rimf_image_is_traced(a->image))
         error = apply_refuse(a, NULL, "a debugger may have breakpoints in the code");
@@ -182,15 +182,12 @@ static long map_snapshot(struct applying *a)
     long result = open_files(a);
 
     note_early(a);
-    if (!result)
-        result = apply_open_pointers(a);
-    if (!result)
+    if (!result && a->m->region)
         result = apply_moved(a);
     if (!result)
         result = map_all(a);
-    if (result >= 0)
-        apply_write_pointers(a);
-    moved_relro_close(a->image, a->table);
+    if (a->m->region)
+        apply_end_pointers(a, result >= 0);
     for (uint32_t i = 0; a->files && i < a->m->header->n_objects; i++)
         close_file(a, i);
     rimf_heap_release(&a->image->heap, a->files);
@@ -259,7 +256,7 @@ static uintptr_t word_at(struct applying *a, uintptr_t address)
 {
     if (a->image->moved)
         return moved_word(a->image, address);
-    return apply_original(a, *(const uintptr_t *)address);
+    return a->m->region ? apply_original(a, *(const uintptr_t *)address) : *(const uintptr_t *)address;
 }
 
 int apply_compare_words(struct applying *a, const struct manifest_word *word, uint32_t n)

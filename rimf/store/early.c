@@ -350,21 +350,6 @@ static void map_tables(struct manifest_file *file, const struct rimf_sys *sys, i
     }
 }
 
-uintptr_t manifest_tables_at(const struct manifest_file *file, const struct manifest_relocations *r)
-{
-    return file->early.tables + (r->offset - file->view.relocations->offset);
-}
-
-const struct manifest_relocations *manifest_tables_of(const struct manifest_file *file, uintptr_t bias)
-{
-    const struct manifest *f = &file->view;
-
-    for (uint32_t i = 0; file->early.tables && i < f->header->n_relocations; i++)
-        if (file->early.biases[f->relocations[i].object] == bias)
-            return &f->relocations[i];
-    return NULL;
-}
-
 int manifest_map_early(struct manifest_file *file, const struct rimf_sys *sys, const uintptr_t *biases,
                const char **why)
 {

@@ -251,11 +251,20 @@ static const char *check_base(const struct manifest *m)
     return NULL;
 }
 
+static const char *check_moved(const struct manifest *m)
+{
+    const struct manifest_header *h = m->header;
+
+    if (h->n_regions)
+        return manifest_check_moved(m);
+    return h->n_fragments || h->n_fixed || h->n_pointers || h->n_kept ? "there is moved code without a region" : NULL;
+}
+
 static const char *check_tables(const struct manifest *m)
 {
     static const char *(*const checks[])(const struct manifest *) = {
         check_base,  check_passes, check_objects,     check_texts,
-        check_words, check_relocations, check_shifts, manifest_check_moved,
+        check_words, check_relocations, check_shifts, check_moved,
     };
     const char *why = NULL;
 

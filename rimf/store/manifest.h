@@ -338,6 +338,9 @@ int manifest_map(struct manifest_file *, const struct rimf_sys *, int folder, co
 int manifest_map_start(struct manifest_file *, const struct rimf_sys *, const char *folder, uint32_t user,
                        const char **why);
 void manifest_unmap(struct manifest_file *, const struct rimf_sys *);
+/* The address of these pages, where tables are mapped (early.c).  The next: of those of the object with that bias, or NULL. */
+uintptr_t manifest_tables_at(const struct manifest_file *, const struct manifest_relocations *);
+const struct manifest_relocations *manifest_tables_of(const struct manifest_file *, uintptr_t bias);
 /* Asks for large page cache pages for mapped, untouched code of a file that was written in large pieces. */
 void overlay_want_large(const struct rimf_sys *, int filtered, uintptr_t at, size_t size);
 /* Opens a file of the open folder if it is the one that was written.  Returns the descriptor, or negative errno with
@@ -362,9 +365,6 @@ const char *manifest_other_read(const struct manifest *, const struct rimf_sys *
  * to linked addresses of each (0 for the vDSO), and remains valid.  Maps the tables.  0, or negative errno with a
  * static sentence and nothing is changed. */
 int manifest_map_early(struct manifest_file *, const struct rimf_sys *, const uintptr_t *biases, const char **why);
-/* The address of these pages of a mapped file.  The next: of those of the object with that bias, or NULL. */
-uintptr_t manifest_tables_at(const struct manifest_file *, const struct manifest_relocations *);
-const struct manifest_relocations *manifest_tables_of(const struct manifest_file *, uintptr_t bias);
 /* Called when all objects are relocated, only resolvers have run, and the manifest is not applied: restores original
  * addresses in words.  The moved code stays mapped, in case a resolver has kept an address.  0, or negative errno:
  * some words could not be restored. */

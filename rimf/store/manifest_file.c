@@ -51,6 +51,21 @@ int manifest_map_start(struct manifest_file *file, const struct rimf_sys *sys, c
     return error;
 }
 
+uintptr_t manifest_tables_at(const struct manifest_file *file, const struct manifest_relocations *r)
+{
+    return file->early.tables + (r->offset - file->view.relocations->offset);
+}
+
+const struct manifest_relocations *manifest_tables_of(const struct manifest_file *file, uintptr_t bias)
+{
+    const struct manifest *f = &file->view;
+
+    for (uint32_t i = 0; file->early.tables && i < f->header->n_relocations; i++)
+        if (file->early.biases[f->relocations[i].object] == bias)
+            return &f->relocations[i];
+    return NULL;
+}
+
 /* ---- files of a manifest ----------------------------------------------------------- */
 
 long manifest_open_part(const struct manifest_file *file, const struct rimf_sys *sys, const char *name,

@@ -64,10 +64,8 @@ static const char *check_fragments(const struct manifest *f)
     uint64_t last, end;
     const char *why;
 
-    if (f->header->n_regions > 1 || !f->header->n_regions != !f->header->n_fragments)
-        return "there is moved code without a region, or a region without moved code";
-    if (!f->header->n_regions)
-        return NULL;
+    if (f->header->n_regions > 1 || !f->header->n_fragments)
+        return "there are several regions, or one without moved code";
     why = check_region(f);
     if (why)
         return why;
@@ -173,8 +171,6 @@ static const char *check_pointers(const struct manifest *f)
 
 static const char *check_kept(const struct manifest *f)
 {
-    if (!f->header->n_regions && f->header->n_kept)
-        return "originals are kept, and nothing has moved";
     for (uint32_t i = 0; i < f->header->n_kept; i++) {
         const struct manifest_kept *k = &f->kept[i];
 

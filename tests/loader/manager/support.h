@@ -74,6 +74,17 @@ int rimf_image_emit(struct mvld_image *image)
     return 0;
 }
 
+int rimf_image_has_region(const struct mvld_image *image)
+{
+    (void)image;
+    return 0;
+}
+
+void rimf_moved_finish(struct mvld_image *image)
+{
+    (void)image;
+}
+
 void rimf_image_finish(struct mvld_image *image)
 {
     (void)image;

@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 import support  # noqa: E402
 from support import check, BUILD, LOADER  # noqa: E402
 
-PROCESS, SNAPSHOT, FRAMES = 92, 68, 14
+PROCESS, SNAPSHOT, FRAMES = 81, 59, 14
 WRITER = "store"  # of rimf/realise/calls.c
 SAID = """#include <stdio.h>
 int main(int argc, char **argv) { return printf("%s\\n", argv[argc - 1]) < 0; }
