@@ -175,10 +175,7 @@ static long call(const struct rimf_sys *sys, long nr, long a, long b, long c, lo
  * signal in this thread, and then the kernel ends the process. */
 static int is_answered(const struct loader *l)
 {
-    struct {
-        uintptr_t handler, flags, restorer;
-        uint64_t mask;
-    } action;
+    struct sys_action action;
     uint64_t blocked;
 
     return SYS6(l->sys, SYS_rt_sigaction, 31 /* SIGSYS */, 0, &action, sizeof action.mask, 0, 0) ||

@@ -19,12 +19,9 @@ void say_and_exit(const struct rimf_sys *sys, const char *text)
 /* A pipe without a reader, or a full file (RLIMIT_FSIZE), must not end a program because of this line. */
 void say_line(struct loader *l, const char *format, ...)
 {
-    static const struct {
-        uintptr_t handler, flags, restorer;
-        uint64_t mask;
-    } ignore = {1 /* SIG_IGN */, 0, 0, 0};
+    static const struct sys_action ignore = {.handler = 1};
     static const int signals[] = {SIGPIPE, SIGXFSZ};
-    uintptr_t before[RIMF_COUNT(signals)][4];
+    struct sys_action before[RIMF_COUNT(signals)];
     struct stat status;
     char line[640];
     va_list arguments;
@@ -41,10 +38,10 @@ void say_line(struct loader *l, const char *format, ...)
     n = n < sizeof line ? n : sizeof line - 1;
     line[n++] = '\n';
     for (size_t i = 0; i < RIMF_COUNT(signals); i++)
-        SYS6(l->sys, SYS_rt_sigaction, signals[i], &ignore, before[i], sizeof(uint64_t), 0, 0);
+        SYS6(l->sys, SYS_rt_sigaction, signals[i], &ignore, &before[i], sizeof(uint64_t), 0, 0);
     sys_write(l->sys, 2, line, n);
     for (size_t i = 0; i < RIMF_COUNT(signals); i++)
-        SYS6(l->sys, SYS_rt_sigaction, signals[i], before[i], NULL, sizeof(uint64_t), 0, 0);
+        SYS6(l->sys, SYS_rt_sigaction, signals[i], &before[i], NULL, sizeof(uint64_t), 0, 0);
 }
 
 void say_error(void *loader, const char *why)

@@ -35,6 +35,14 @@ static inline long rimf_syscall(long nr, long a, long b, long c, long d, long e,
     return result;
 }
 
+/* The kernel's struct sigaction. */
+struct sys_action {
+    uintptr_t handler; /* or 0: the default; 1: ignored */
+    uint64_t flags;
+    uintptr_t restorer;
+    uint64_t mask;
+};
+
 static inline int sys_failed(long result)
 {
     return (unsigned long)result >= (unsigned long)-4095;

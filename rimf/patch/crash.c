@@ -29,30 +29,30 @@ static void on_crash(int signal, struct patch_siginfo *info, ucontext_t *context
              SYS3(live->sys, SYS_gettid, 0, 0, 0), signal, info, 0, 0);
 }
 
-int patch_is_crash_handler(const void *handler)
+int patch_is_crash_handler(uintptr_t handler)
 {
-    return handler == (const void *)on_crash;
+    return handler == (uintptr_t)on_crash;
 }
 
 void rimf_crash_watch(struct rimf_crash *f)
 {
-    const struct patch_action ours = {(void *)on_crash, FLAG_SIGINFO | FLAG_RESTORER | FLAG_RESETHAND,
-                                      (void *)patch_restorer, ~0ul};
-    struct patch_action theirs;
+    const struct sys_action ours = {(uintptr_t)on_crash, FLAG_SIGINFO | FLAG_RESTORER | FLAG_RESETHAND,
+                                    (uintptr_t)patch_restorer, ~0ul};
+    struct sys_action theirs;
 
     f->watched = 0;
     if (!patch_single_thread(f->sys))
         return;
     live = f;
     for (size_t i = 0; i < RIMF_CRASH_SIGNALS; i++)
-        if (!SYS6(f->sys, SYS_rt_sigaction, signals[i], 0, &theirs, 8, 0, 0) && theirs.handler == SIG_DEFAULT &&
+        if (!SYS6(f->sys, SYS_rt_sigaction, signals[i], 0, &theirs, 8, 0, 0) && !theirs.handler &&
             !SYS6(f->sys, SYS_rt_sigaction, signals[i], &ours, 0, 8, 0, 0))
             f->watched |= 1u << i;
 }
 
 void rimf_crash_leave(struct rimf_crash *f)
 {
-    const struct patch_action none = {0};
+    const struct sys_action none = {0};
 
     for (size_t i = 0; i < RIMF_CRASH_SIGNALS; i++)
         if (f->watched >> i & 1)

@@ -251,13 +251,6 @@ void patch_say(const struct rimf_patcher *, int err, const char *format, ...)
  * somebody sends one, it waits until the commit is over.) */
 #define PATCH_SYNCHRONOUS (PATCH_SIGNAL(5) | PATCH_SIGNAL(7) | PATCH_SIGNAL(11) | PATCH_SIGNAL(31))
 
-struct patch_action { /* the kernel's struct sigaction */
-    void *handler;
-    uint64_t flags;
-    void *restorer;
-    uint64_t mask;
-};
-#define SIG_DEFAULT ((void *)0)
 #define FLAG_SIGINFO 4u
 #define FLAG_RESTORER 0x04000000u
 #define FLAG_RESETHAND 0x80000000u
@@ -269,7 +262,7 @@ struct patch_siginfo { /* the head of siginfo_t */
 /* The return address of a handler (patch/process.c). */
 void patch_restorer(void);
 /* Whether it is the handler of patch/crash.c, which runs none of the program's code. */
-int patch_is_crash_handler(const void *handler);
+int patch_is_crash_handler(uintptr_t handler);
 
 /* Blocks all other signals in this thread, and restores them. */
 int patch_signals_off(const struct rimf_sys *, uint64_t *before);

@@ -35,10 +35,10 @@ __attribute__((naked)) void patch_restorer(void)
 /* The default, or SIG_IGN, which the kernel ignores if it raises such a signal itself. */
 static int is_handled(const struct rimf_sys *sys, int signal)
 {
-    struct patch_action action;
+    struct sys_action action;
 
     return SYS6(sys, SYS_rt_sigaction, signal, 0, &action, 8, 0, 0) ||
-           ((uintptr_t)action.handler > 1 && !patch_is_crash_handler(action.handler));
+           (action.handler > 1 && !patch_is_crash_handler(action.handler));
 }
 
 int patch_handlers_may_run(const struct rimf_sys *sys)

@@ -282,11 +282,11 @@ static void use_child(struct looking *l)
 
 static void find_restorers(struct looking *l)
 {
-    struct { void *handler; unsigned long flags; uintptr_t restorer; uint64_t mask; } action;
+    struct sys_action action;
 
     for (int signal = 1; signal <= 64 && l->n_restorers < sizeof l->restorers / sizeof *l->restorers; signal++)
-        if (!syscall(SYS_rt_sigaction, signal, NULL, &action, sizeof action.mask) && (uintptr_t)action.handler > 1 &&
-            action.restorer && !is_restorer(l, action.restorer))
+        if (!syscall(SYS_rt_sigaction, signal, NULL, &action, sizeof action.mask) && action.handler > 1 && action.restorer &&
+            !is_restorer(l, action.restorer))
             l->restorers[l->n_restorers++] = action.restorer;
 }
 
