@@ -36,6 +36,22 @@ void mv_ranges_add_old(void *ranges, const struct mv_old *);
 int mv_each_old(struct mv_ranges *, uint64_t *operation);
 int mv_old_is_left(uint64_t operation);
 
+/* stacks.c: where threads stand. */
+struct mv_stacks {
+    struct mv_ranges old;
+    uintptr_t restorers[4]; /* where signals' handlers return to */
+    size_t n_restorers;
+    char *maps;
+    int memory; /* /proc/thread-self/mem: what is unmapped meanwhile is an error, and no crash */
+};
+/* 0; or -1: /proc cannot be read.  The second one lists the mappings again. */
+int mv_stacks_open(struct mv_stacks *);
+int mv_stacks_list(struct mv_stacks *);
+void mv_stacks_close(struct mv_stacks *);
+/* 1: the program counter, or something on the stack, is old code's; or the stack cannot be read. */
+int mv_stacks_stands(const struct mv_stacks *, uintptr_t pc, uintptr_t sp);
+char *mv_read_file(const char *path); /* to be freed; NULL: it cannot be read */
+
 /* Lists the objects of the process with dl_iterate_phdr and brings image and
  * engine up to date.  0, or negative errno.  objects.c */
 int mv_library_refresh(struct mv_engine *);

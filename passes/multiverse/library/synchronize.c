@@ -2,20 +2,15 @@
  *
  * synchronize.c: until no thread can be inside code that commits replaced.
  *
- * Nobody enters that code any more.  So each thread must be seen outside of it once: its program counter, and each word
- * of its stack that could be a return address.
+ * Nobody enters that code any more.  So each thread must be seen outside of it once (stacks.c).
  *
  *   - A thread that waits in the kernel tells where in /proc.  When it has not run since, its stack was looked
  *     at while it stood still.
  *   - A thread that is never met there is stopped for a moment by a child of ours, with ptrace(2): a thread
  *     cannot do that to its own process.  The child shares our memory and ends before we go on.  A thread that waits
  *     for a child of vfork(2), or for a disk, does not stop; when ours ends, nobody traces it any more.
- *
- * A signal's handler may run on a stack of its own: where it goes back to is in its frame, which begins with
- * the address of the code that does so, and then the other stack is looked at, too.
  */
 #include <dirent.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
@@ -26,22 +21,16 @@
 #include <sys/user.h>
 #include <sys/wait.h>
 #include <time.h>
-#include <ucontext.h>
 #include <unistd.h>
 
 #include "passes/multiverse/library/library.h"
 
-#define STACKS 8              /* of one thread */
 #define HELPER_STACK 65536
 #define STOP_NS 20000000       /* nanoseconds in which a thread that can stop does */
 #define RESTART_NO_HANDLER 514 /* the kernel's: again, unless a handler runs */
 
 struct looking {
-    struct mv_ranges old;
-    uintptr_t restorers[4]; /* where signals' handlers return to */
-    size_t n_restorers;
-    char *maps;
-    int memory; /* /proc/thread-self/mem: what is unmapped meanwhile is an error, and no crash */
+    struct mv_stacks stacks;
     struct seen {
         pid_t thread; /* 0: was seen outside */
         int runs;     /* as far as /proc says */
@@ -60,112 +49,7 @@ static uint64_t now(void)
     return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
 }
 
-/* ---- where a thread stands ------------------------------------------------------------------------------------- */
-
-static int is_old(const struct looking *l, uintptr_t address)
-{
-    for (size_t i = 0; i < l->old.n; i++)
-        if (address - l->old.at[i].start < l->old.at[i].size)
-            return 1;
-    return 0;
-}
-
-static int is_restorer(const struct looking *l, uintptr_t address)
-{
-    for (size_t i = 0; i < l->n_restorers; i++)
-        if (l->restorers[i] == address)
-            return 1;
-    return 0;
-}
-
-/* The end of the mapping that has the address, or 0. */
-static uintptr_t mapping_end(const struct looking *l, uintptr_t address)
-{
-    for (const char *line = l->maps; line && *line; line = strchr(line, '\n'), line += line != NULL) {
-        char *rest;
-        uintptr_t start = strtoul(line, &rest, 16), end = strtoul(rest + 1, NULL, 16);
-
-        if (address >= start && address < end)
-            return end;
-    }
-    return 0;
-}
-
-static uintptr_t interrupted(const struct looking *l, uintptr_t context, int number)
-{
-    uintptr_t value = 0;
-
-    if (pread(l->memory, &value, sizeof value,
-              (off_t)(context + offsetof(ucontext_t, uc_mcontext.gregs) + (size_t)number * sizeof value)) != sizeof value)
-        return 0;
-    return value;
-}
-
-/* 1: something of it is old code's, or it cannot be read. */
-static int stands(const struct looking *l, uintptr_t pc, uintptr_t sp)
-{
-    uintptr_t ends[STACKS], words[512];
-
-    if (is_old(l, pc))
-        return 1;
-    for (size_t n = 0; sp; n++) {
-        uintptr_t at = sp & ~(uintptr_t)7, end = mapping_end(l, sp);
-
-        sp = 0;
-        for (size_t i = 0; i < n; i++)
-            if (ends[i] == end)
-                return 0; /* was looked at from a lower place */
-        if (!end || n == STACKS)
-            return 1;
-        ends[n] = end;
-        for (ssize_t got; at < end; at += (uintptr_t)got) {
-            got = pread(l->memory, words, end - at < sizeof words ? end - at : sizeof words, (off_t)at);
-            if (got < 8)
-                return 1;
-            got &= ~7;
-            for (ssize_t i = 0; i < got / 8; i++) {
-                if (is_old(l, words[i]))
-                    return 1;
-                if (is_restorer(l, words[i])) {
-                    uintptr_t context = at + 8 * (uintptr_t)i + 8, other = interrupted(l, context, REG_RSP);
-
-                    if (is_old(l, interrupted(l, context, REG_RIP)))
-                        return 1;
-                    if (other && mapping_end(l, other) != end)
-                        sp = other;
-                }
-            }
-        }
-    }
-    return 0;
-}
-
 /* ---- threads that wait in the kernel -------------------------------------------------------------------------- */
-
-static char *read_file(const char *path)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    char *text = NULL;
-    size_t used = 0;
-    ssize_t n = fd < 0 ? -1 : 1;
-
-    while (n > 0) {
-        char *longer = realloc(text, used + 4097);
-
-        if (!longer)
-            break;
-        text = longer;
-        n = read(fd, text + used, 4096);
-        used += n > 0 ? (size_t)n : 0;
-        text[used] = 0;
-    }
-    if (fd >= 0)
-        close(fd);
-    if (!n)
-        return text;
-    free(text);
-    return NULL;
-}
 
 struct waiting {
     uintptr_t pc, sp;
@@ -178,7 +62,7 @@ static int read_thread(pid_t thread, struct waiting *w)
     char path[64], *status, *line, *call, *pc, *sp;
 
     snprintf(path, sizeof path, "/proc/self/task/%d/status", thread);
-    status = read_file(path);
+    status = mv_read_file(path);
     line = status ? strstr(status, "voluntary_ctxt_switches:") : NULL;
     w->ran = line ? strtoul(line + 24, NULL, 10) : 0;
     line = line ? strstr(line, "nonvoluntary_ctxt_switches:") : NULL;
@@ -187,7 +71,7 @@ static int read_thread(pid_t thread, struct waiting *w)
     if (!line)
         return -1;
     snprintf(path, sizeof path, "/proc/self/task/%d/syscall", thread);
-    call = read_file(path); /* "running"; or numbers, the last ones the stack pointer and the program counter */
+    call = mv_read_file(path); /* "running"; or numbers, the last ones the stack pointer and the program counter */
     pc = call ? strrchr(call, ' ') : NULL;
     sp = pc ? memrchr(call, ' ', (size_t)(pc - call)) : NULL;
     if (sp)
@@ -204,7 +88,7 @@ static int is_outside(const struct looking *l, struct seen *s)
     s->runs = state > 0;
     if (state)
         return state < 0;
-    if (stands(l, before.pc, before.sp))
+    if (mv_stacks_stands(&l->stacks, before.pc, before.sp))
         return 0;
     state = read_thread(s->thread, &after);
     s->runs = state > 0 || (!state && (after.pc != before.pc || after.sp != before.sp || after.ran != before.ran));
@@ -237,7 +121,7 @@ static int look_stopped(const struct looking *l, pid_t thread)
         return 0;
     signal = status >> 16 ? 0 : WSTOPSIG(status);
     if (!ptrace(PTRACE_GETREGS, thread, NULL, &r)) {
-        outside = !stands(l, r.rip, r.rsp);
+        outside = !mv_stacks_stands(&l->stacks, r.rip, r.rsp);
         /* Our stop alone interrupted the call: the kernel repeats it.  An interrupted close(2) has closed its
          * descriptor, so it is not repeated. */
         if (!signal && (long)r.orig_rax >= 0 && r.orig_rax != SYS_close && (long)r.rax == -EINTR) {
@@ -280,20 +164,10 @@ static void use_child(struct looking *l)
 
 /* ---- */
 
-static void find_restorers(struct looking *l)
-{
-    struct sys_action action;
-
-    for (int signal = 1; signal <= 64 && l->n_restorers < sizeof l->restorers / sizeof *l->restorers; signal++)
-        if (!syscall(SYS_rt_sigaction, signal, NULL, &action, sizeof action.mask) && action.handler > 1 && action.restorer &&
-            !is_restorer(l, action.restorer))
-            l->restorers[l->n_restorers++] = action.restorer;
-}
-
 /* The number on a line of /proc/thread-self/status, or -1. */
 static long status_number(const char *name)
 {
-    char *status = read_file("/proc/thread-self/status"), *line = status ? strstr(status, name) : NULL;
+    char *status = mv_read_file("/proc/thread-self/status"), *line = status ? strstr(status, name) : NULL;
     long number = line ? strtol(line + strlen(name), NULL, 10) : -1;
 
     free(status);
@@ -358,9 +232,7 @@ static int look_until(struct looking *l, unsigned milliseconds)
 
     l->until = now() + milliseconds * UINT64_C(1000000);
     for (int error = EAGAIN;;) {
-        free(l->maps);
-        l->maps = read_file("/proc/thread-self/maps");
-        if (!l->maps)
+        if (mv_stacks_list(&l->stacks))
             return EPERM;
         if (error)
             error = list_threads(l);
@@ -378,12 +250,9 @@ static int look_until(struct looking *l, unsigned milliseconds)
 /* 0, or errno. */
 static int look(struct looking *l, unsigned milliseconds)
 {
-    l->memory = open("/proc/thread-self/mem", O_RDONLY | O_CLOEXEC);
-    l->maps = read_file("/proc/thread-self/maps");
-    if (l->memory < 0 || !l->maps)
+    if (mv_stacks_open(&l->stacks))
         return EPERM;
-    find_restorers(l);
-    if (stands(l, 0, (uintptr_t)__builtin_frame_address(0)))
+    if (mv_stacks_stands(&l->stacks, 0, (uintptr_t)__builtin_frame_address(0)))
         return EDEADLK;
     l->may_stop = !status_number("\nSeccomp:"); /* a filter may end a process that calls ptrace(2) */
     return look_until(l, milliseconds);
@@ -397,11 +266,11 @@ static int synchronize(unsigned milliseconds)
 
     if (!l)
         return mv_failed(ENOMEM, "out of memory");
-    l->memory = -1;
-    if (mv_each_old(&l->old, &operation)) {
+    l->stacks.memory = -1;
+    if (mv_each_old(&l->stacks.old, &operation)) {
         error = errno;
     } else {
-        error = l->old.error ? l->old.error : l->old.n ? look(l, milliseconds) : 0;
+        error = l->stacks.old.error ? l->stacks.old.error : l->stacks.old.n ? look(l, milliseconds) : 0;
         if (error)
             mv_failed(error, error == EDEADLK   ? "the calling thread is inside code that was replaced"
                              : error == EAGAIN  ? "a thread is, or may be, still inside code that was replaced"
@@ -411,11 +280,8 @@ static int synchronize(unsigned milliseconds)
         else
             mv_old_is_left(operation);
     }
-    if (l->memory >= 0)
-        close(l->memory);
-    free(l->maps);
+    mv_stacks_close(&l->stacks);
     free(l->threads);
-    free(l->old.at);
     free(l);
     errno = error ? error : errno;
     return error ? -1 : 0;
