@@ -93,16 +93,8 @@ int attach_check(struct attach *);
 /* ---- objects.c */
 /* Lists the objects.  0, or -1. */
 int attach_objects(struct attach *);
-/* The same, and finds the two places in libc. */
-int attach_list(struct attach *);
 /* Whether the object has such a note where it is mapped: its file may be another one by now. */
 int attach_has_note(const struct attach *, const struct attach_object *, const char *name, uint32_t type);
-/* Opens the object's file if it is the mapped one: after an upgrade another one has its name.  0,
- * or -1 and the file's `error`; elf_file_close() in any case. */
-struct elf_file;
-int attach_elf(const struct attach *, const struct attach_object *, struct elf_file *);
-/* The address of a function of an object, or 0; `why` is set if its file cannot be read. */
-uint64_t attach_function(struct attach *, const struct attach_object *, const char *name);
 /* The object's file name as this process opens it: in the root folder of the other one. */
 void attach_path(const struct attach *, const struct attach_object *, char *to, size_t size);
 /* The number of objects of this name, and the first.  It is a base name, or a path if it has a slash; if no object has it,
@@ -110,6 +102,16 @@ void attach_path(const struct attach *, const struct attach_object *, char *to, 
 size_t attach_all_named(const struct attach *, const char *name, const struct attach_object **first);
 /* The first, or NULL. */
 const struct attach_object *attach_named(const struct attach *, const char *name);
+
+/* ---- files.c */
+/* As attach_objects(), and finds the two places in libc. */
+int attach_list(struct attach *);
+/* Opens the object's file if it is the mapped one: after an upgrade another one has its name.  0,
+ * or -1 and the file's `error`; elf_file_close() in any case. */
+struct elf_file;
+int attach_elf(const struct attach *, const struct attach_object *, struct elf_file *);
+/* The address of a function of an object, or 0; `why` is set if its file cannot be read. */
+uint64_t attach_function(struct attach *, const struct attach_object *, const char *name);
 
 /* ---- calls.c */
 struct attach_waiting { /* in a system call; zeros: in none */
