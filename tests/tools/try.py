@@ -103,8 +103,11 @@ with scratch() as scratched:
     os.chmod(folder, 0o755)
     program = many_symbols(folder)
     before = program.read_bytes(), program.stat().st_mtime_ns
-    code, out, err = tried(folder, "--seconds", "3", "--json", program)
-    found = json.loads(out)
+    for seconds in "3", "10":  # a loaded machine needs more rounds
+        code, out, err = tried(folder, "--seconds", seconds, "--json", program)
+        found = json.loads(out)
+        if found["gain"]:
+            break
     ways = {way["name"]: way for way in found["ways"]}
     equal([name for name, way in ways.items() if way["wrong"]], [], "all ways can be measured")
     check(ways["plain, beside itself"]["wall"]["low_ppm"] < 1_050_000, "the control")
