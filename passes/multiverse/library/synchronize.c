@@ -63,6 +63,11 @@ static int read_thread(pid_t thread, struct waiting *w)
 
     snprintf(path, sizeof path, "/proc/self/task/%d/status", thread);
     status = mv_read_file(path);
+    line = status ? strstr(status, "\nState:\t") : NULL;
+    if (line && line[8] == 'Z') { /* the first thread, which is there until all have ended; its `syscall` is root's */
+        free(status);
+        return -1;
+    }
     line = status ? strstr(status, "voluntary_ctxt_switches:") : NULL;
     w->ran = line ? strtoul(line + 24, NULL, 10) : 0;
     line = line ? strstr(line, "nonvoluntary_ctxt_switches:") : NULL;
