@@ -64,6 +64,16 @@ static int add(struct mvld_batch *batch, uintptr_t address, uint64_t expect, uin
     return err;
 }
 
+int mvk_patch_add(struct mvld_batch *batch, uintptr_t address, const void *expect, const void *replace, size_t length)
+{
+    uint64_t from = 0, to = 0;
+    size_t held = length < 8 ? length : 8;
+
+    memcpy(&from, expect, held);
+    memcpy(&to, replace, held);
+    return add(batch, address, from, to, length);
+}
+
 int mvk_patch_add_words(struct mvld_batch *batch, uintptr_t base, const struct mvld_word *words,
                         const uint64_t *expect, const uint64_t *replace, size_t n)
 {

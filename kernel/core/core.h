@@ -127,6 +127,7 @@ static inline uint64_t mvk_merge(const struct mvk_change *change, uint64_t word)
 }
 
 struct mvld_batch *mvk_patch_begin(struct mvld_image *);
+int mvk_patch_add(struct mvld_batch *, uintptr_t address, const void *expect, const void *replace, size_t length);
 int mvk_patch_add_words(struct mvld_batch *, uintptr_t base, const struct mvld_word *, const uint64_t *expect,
                         const uint64_t *replace, size_t n);
 int mvk_patch_commit(struct mvld_batch *, struct mvld_patch_report *);

@@ -143,7 +143,7 @@ const struct mvld_api mvk_api = {
     .object_holds = object_holds, .object_find = object_find, .object_count = object_count, .object_at = object_at,
     .note_each = note_each, .original_of = original_of, .moved_find = moved_find, .plt_target = plt_target,
     .alloc = alloc, .release = release, .fail = fail, .last_error = last_error, .log = log_line,
-    .log_enabled = log_enabled, .patch_begin = mvk_patch_begin,
+    .log_enabled = log_enabled, .patch_begin = mvk_patch_begin, .patch_add = mvk_patch_add,
     .patch_add_words = mvk_patch_add_words, .patch_commit = mvk_patch_commit, .patch_at = mvk_patch_at,
     .patch_end = mvk_patch_end, .patch_often = patch_often,
 };

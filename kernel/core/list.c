@@ -89,15 +89,15 @@ static void list_place(const struct list *list, const struct mv_unit *unit, size
         add_line(list, mv_word_address(unit, word), "%s, %s", kind, state);
 }
 
-static void list_site(const struct list *list, const struct mv_unit *unit, const struct mv_site *site)
+static void list_site(const struct list *list, const struct mv_site *site)
 {
-    const uint64_t *now = &unit->bytes[unit->now][site->word];
+    const uint64_t *now = &site->unit->bytes[site->unit->now][site->word];
     struct mv_decoded call;
 
     if (site->kind == MV_READ)
-        list_place(list, unit, site->word, "read", "holds the value");
+        list_place(list, site->unit, site->word, "read", "holds the value");
     else
-        list_place(list, unit, site->word, "call",
+        list_place(list, site->unit, site->word, "call",
                    mv_site_decode((const uint8_t *)now, site->length, site->address, &call) ? "bound"
                                                                                             : "holds the body");
 }
@@ -116,10 +116,8 @@ int mvk_list_places(struct mv_engine *engine, void (*line)(void *cookie, uintptr
                 list_variant(&list, &mv_variants(p)[k]);
             if (p->word != MV_NO_WORD)
                 list_place(&list, u, p->word, p->is_inline ? "jump" : "entry", "bound");
-            for (struct mv_unit *v = engine->units; v; v = v->next)
-                for (size_t k = 0; v->sites_read && k < v->n_sites; k++)
-                    if (v->sites[k].point == p)
-                        list_site(&list, v, &v->sites[k]);
+            for (const struct mv_site *s = p->sites; s; s = s->next)
+                list_site(&list, s);
         }
     return err;
 }

@@ -342,14 +342,15 @@ static void names(void)
 /* A site that does not lie in one word, and one whose bytes are not ours. */
 static void refusals(void)
 {
-    static const struct mvld_word places[] = {{16, 5, 0}, {3, 6, 0}, {8, 5, 0}};
+    static const struct mvld_word places[] = {{3, 6, 0}, {8, 5, 0}};
     static unsigned char code[32] __attribute__((aligned(8)));
-    static const uint64_t expect[] = {0, 0, 1}, replace[] = {0x0504030201, 9, 9};
+    static const uint64_t expect[] = {0, 1}, replace[] = {9, 9};
     struct mvld_image *none = &(struct mvld_image){0};
     struct mvld_batch *batch = mvk_patch_begin(none);
     struct mvld_patch_report report = {0};
 
-    CHECK(batch && mvk_patch_add_words(batch, (uintptr_t)code, places, expect, replace, 3) == 0);
+    CHECK(batch && mvk_patch_add(batch, (uintptr_t)code + 16, "\0\0\0\0\0", "\1\2\3\4\5", 5) == 0);
+    CHECK(mvk_patch_add_words(batch, (uintptr_t)code, places, expect, replace, 2) == 0);
     CHECK(mvk_patch_commit(batch, &report) == 0 && report.refused == 2 && report.applied == 1);
     CHECK(mvk_patch_at(batch, 0)->result == 0 && mvk_patch_at(batch, 1)->result == -EDEADLK);
     CHECK(mvk_patch_at(batch, 2)->result == -ESTALE && !mvk_patch_at(batch, 3));

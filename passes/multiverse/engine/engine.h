@@ -78,8 +78,8 @@ struct mv_point {
                                  in another unit */
     struct mv_switch **guards; /* one for each guard of the record; NULL: never holds */
     uint32_t n_guards;         /* the record's, which cannot be read once unmapped */
-    uint32_t n_sites;          /* when they were counted last (operations.c) */
-    uint32_t n_far;            /* of them, out of reach of `wanted` */
+    uint32_t n_sites, n_far;   /* of them, out of reach of `wanted` */
+    struct mv_site *sites;
     int32_t variant, wanted_variant;  /* index; -1: none */
     uintptr_t target, wanted;         /* targets of calls; 0: the generic.  For a constant its
                                        * variable; 0: a load */
@@ -97,7 +97,7 @@ struct mv_point {
     int error;        /* and the reason, as in struct multiverse_info_fn */
     uint64_t missed;  /* the operation that left it generic or refused; 0 once reported */
     uint64_t left;    /* the last operation that changed what is in force, until no thread is in the old code; or 0 */
-    uint32_t word, other;     /* of the entry, as in mv_site, and of the moved one, if both run; or MV_NO_WORD */
+    uint32_t word, other;     /* of the entry, as in mv_site; of a constant MV_NO_WORD */
     struct mv_inline inlined; /* of `wanted` */
     uint32_t slots_of, slots[5]; /* while words are made: for the unit of that number */
     struct multiverse_info_fn info;
@@ -106,7 +106,10 @@ struct mv_point {
 struct mv_site {
     uintptr_t address; /* first: see rimf_sort */
     struct mv_point *point;
-    uint32_t word;        /* index into the unit's words: where it runs, of two that are joined the first */
+    struct mv_site *next; /* of the same point */
+    struct mv_unit *unit;
+    uint32_t word, other; /* indices into the unit's words, of the first of two that are joined;
+                           * other: in the moved code, if both run, else MV_NO_WORD */
     int32_t distance;     /* to the moved code, or 0 */
     uint8_t kind, length; /* enum mv_site_kind */
     uint8_t runs_original; /* see layout.c */
@@ -262,6 +265,8 @@ struct mv_engine *mv_attach(struct mv_engine *, const struct mvld_object *const 
 int mv_read_sites(struct mv_engine *);
 /* Returns 1 if a site begins in [start, start + size), in original code. */
 int mv_has_sites(const struct mv_unit *, uintptr_t start, size_t size);
+/* Rebuilds the points' lists of sites. */
+void mv_link_sites(struct mv_engine *);
 
 /* ---- layout.c */
 /* Makes the words of a unit's sites and entries: 0, -ENOMEM. */

@@ -358,6 +358,8 @@ void mv_removed(struct mv_engine *engine, const struct mvld_object *const *objec
         next = u->next;
         release_unit(engine, u);
     }
+    if (gone)
+        mv_link_sites(engine);
     drop_switches(engine, objects, n); /* before the tables are rebuilt */
     rebuild(engine);
 }

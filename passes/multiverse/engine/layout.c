@@ -78,18 +78,24 @@ struct coming {
     struct mv_site *site;
 };
 
+/* Sets the first word of a site or entry, or the second. */
+static void number(uint32_t i, uint32_t *word, uint32_t *other)
+{
+    *(*word == MV_NO_WORD ? word : other) = i;
+}
+
 static void add_site(struct mv_engine *engine, struct mv_unit *unit, struct mv_site *site,
                      uintptr_t address)
 {
-    site->word = add_word(engine, unit, site->point, address, site->kind, site->length);
+    number(add_word(engine, unit, site->point, address, site->kind, site->length), &site->word,
+           &site->other);
 }
 
 static void add_entry(struct mv_engine *engine, struct mv_unit *unit, struct mv_point *point,
                       uintptr_t address)
 {
-    uint32_t word = add_word(engine, unit, point, address, MV_SITE_NONE, mv_pad_size(point->record));
-
-    *(point->word == MV_NO_WORD ? &point->word : &point->other) = word;
+    number(add_word(engine, unit, point, address, MV_SITE_NONE, mv_pad_size(point->record)), &point->word,
+           &point->other);
 }
 
 /* Adds original sites and entries, by address. */

@@ -135,26 +135,6 @@ static void fill_var(struct mv_switch *sw)
     };
 }
 
-/* Of all points; an inline call is a site of its function. */
-static void count_sites(struct mv_engine *engine)
-{
-    for (struct mv_unit *u = engine->units; u; u = u->next)
-        for (size_t i = 0; i < u->n_points; i++)
-            u->points[i].n_sites = 0;
-    for (struct mv_unit *u = engine->units; u; u = u->next) {
-        for (size_t i = 0; i < u->n_points; i++) {
-            struct mv_point *function = mv_function_of(engine, &u->points[i]);
-
-            if (function)
-                function->n_sites++;
-        }
-        for (size_t i = 0; u->sites_read && i < u->n_sites; i++)
-            if (u->sites[i].point)
-                u->sites[i].point->n_sites++;
-    }
-}
-
-/* Its sites are counted. */
 static void fill_fn(struct mv_point *point)
 {
     size_t sites = 0;
@@ -199,7 +179,6 @@ static int op_info_fn(struct mv_engine *engine, struct mv_call *c)
 
     if (!point)
         return err;
-    count_sites(engine);
     fill_fn(point);
     c->fn = &point->info;
     return 0;
@@ -209,7 +188,6 @@ static int op_missed(struct mv_engine *engine, struct mv_call *c)
 {
     int n = 0;
 
-    count_sites(engine);
     for (struct mv_unit *u = engine->units; u; u = u->next)
         for (size_t i = 0; !u->closing && i < u->n_points && n < c->room; i++) {
             struct mv_point *point = &u->points[i];
@@ -229,7 +207,6 @@ static int op_each(struct mv_engine *engine, struct mv_call *c)
 {
     int err = mv_read_sites(engine);
 
-    count_sites(engine);
     for (struct mv_switch *sw = engine->switches; !err && sw; sw = sw->next) {
         struct mv_item item = {.var = &sw->info, .flags = sw->flags};
 

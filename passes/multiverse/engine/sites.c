@@ -165,6 +165,7 @@ static int place_site(struct mv_engine *engine, const struct mv_unit *unit, size
     uintptr_t moved = 0;
 
     there->kind = MV_SITE_NONE;
+    site->word = site->other = MV_NO_WORD;
     site->runs_original = unit->unmoved || mv_places(engine, site->address, &moved);
     site->distance = (int32_t)(moved ? moved - site->address : 0);
     if (!site->runs_original)
@@ -241,6 +242,7 @@ static int read_site(struct mv_engine *engine, struct mv_unit *unit,
         refuse_site(engine, unit, address, "its moved code is another call");
         return 0;
     }
+    site->unit = unit;
     site->kind = (uint8_t)decoded.kind;
     site->length = decoded.length;
     return 1;
@@ -310,6 +312,28 @@ static void compact(struct mv_unit *unit)
     unit->n_sites = kept;
 }
 
+/* `fresh`: calls of a bound point are not bound yet. */
+static void link_unit(const struct mv_engine *engine, struct mv_unit *unit, int fresh)
+{
+    for (size_t i = 0; i < unit->n_points; i++) {
+        struct mv_point *function = mv_function_of(engine, &unit->points[i]);
+
+        if (function)
+            function->n_sites++;
+    }
+    /* From last to first, so that the lists are in ascending order. */
+    for (size_t i = unit->n_sites; i-- > 0;) {
+        struct mv_site *site = &unit->sites[i];
+
+        if (!site->point)
+            continue;
+        site->next = site->point->sites;
+        site->point->sites = site;
+        site->point->n_sites++;
+        site->point->dirty |= fresh && site->point->target;
+    }
+}
+
 static int read_unit(struct mv_engine *engine, struct mv_unit *unit)
 {
     size_t n = 0, most = unit->n_sites;
@@ -338,8 +362,7 @@ static int read_unit(struct mv_engine *engine, struct mv_unit *unit)
                        unit->object->name, most);
     }
     unit->sites_read = 1;
-    for (size_t i = 0; i < unit->n_sites; i++) /* calls of a bound point are not bound yet */
-        unit->sites[i].point->dirty |= unit->sites[i].point->target != 0;
+    link_unit(engine, unit, 1);
     return 0;
 }
 
@@ -356,4 +379,16 @@ int mv_read_sites(struct mv_engine *engine)
     if (read)
         mv_link_stretches(engine);
     return err;
+}
+
+void mv_link_sites(struct mv_engine *engine)
+{
+    for (struct mv_unit *u = engine->units; u; u = u->next)
+        for (size_t i = 0; i < u->n_points; i++) {
+            u->points[i].sites = NULL;
+            u->points[i].n_sites = 0;
+        }
+    for (struct mv_unit *u = engine->units; u; u = u->next)
+        if (u->sites_read)
+            link_unit(engine, u, 0);
 }

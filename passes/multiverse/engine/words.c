@@ -189,21 +189,9 @@ static void repair_words(struct mv_unit *unit)
     }
 }
 
-/* The word that tells how it is bound: the entry's, or the first read's of a constant. */
-static uint32_t telling_word(const struct mv_point *point)
-{
-    const struct mv_unit *unit = point->unit;
-    size_t i = 0;
-
-    if (!mv_is_constant(point))
-        return point->word;
-    while (i < unit->n_sites && unit->sites[i].point != point)
-        i++;
-    return i < unit->n_sites ? unit->sites[i].word : MV_NO_WORD;
-}
-
 /* The operation may have stopped before it prepared its points, so the wanted content is computed
- * again, and accepted where memory contains it. */
+ * again, and accepted where memory contains it.  The entry tells how a function is bound, and the
+ * first read the value of a constant. */
 void mv_repair(struct mv_engine *engine)
 {
     for (struct mv_unit *u = engine->units; u; u = u->next)
@@ -215,10 +203,10 @@ void mv_repair(struct mv_engine *engine)
     for (struct mv_unit *u = engine->units; u; u = u->next)
         for (size_t i = 0; i < u->n_points; i++) {
             struct mv_point *p = &u->points[i];
-            uint32_t word = p->selected && u->sites_read ? telling_word(p) : MV_NO_WORD;
+            uint32_t word = !mv_is_constant(p) ? p->word : p->sites ? p->sites->word : MV_NO_WORD;
             int far = 0;
 
-            if (word != MV_NO_WORD &&
+            if (p->selected && u->sites_read && word != MV_NO_WORD &&
                 u->bytes[u->now][word] == mv_word_wanted(u, word, &far)) {
                 p->target = p->wanted;
                 p->variant = p->wanted_variant;

@@ -10,9 +10,10 @@
  * A change is recorded only after the patch engine confirms it.  A refused word keeps its bytes,
  * its point stays dirty, and the next operation tries again.
  *
- * The arrays of all units with such a point are given to the patch engine, which reads them without a
- * copy: one patch for each word that differs, in the order of finish_words().  If no point needs work
- * there is no batch, and no system call.
+ * An operation on many sites gives the arrays of whole units to the patch engine, which reads them
+ * without a copy; an operation on few adds their words one by one (fill).  The result is the same:
+ * one patch for each word that differs, in the order of each_word().  If no point needs work there
+ * is no batch, and no system call.
  *
  * A constant has no entry, and its value is always in reach.
  *
@@ -25,6 +26,7 @@
 struct batch {
     struct mv_engine *engine;
     struct mvld_batch *patches;
+    int all; /* whole units */
     int err;
     size_t next; /* index of the next word's patch */
 };
@@ -113,6 +115,49 @@ static void add_stretch(struct batch *batch, const struct mv_stretch *stretch)
                                       wanted + first, stretch->n);
 }
 
+/* Adds a word, or two that are joined. */
+static void add_word(struct batch *batch, struct mv_unit *unit, size_t i)
+{
+    const struct mvld_api *api = batch->engine->api;
+    uint64_t *now = &unit->bytes[unit->now][i], *wanted = &unit->bytes[!unit->now][i];
+    struct mv_point *point = unit->slots[unit->slot_of[i]].point;
+    uint8_t expect[MVLD_PATCH_MAX], replace[MVLD_PATCH_MAX];
+    size_t n = mv_words_of(unit, i), length = 0;
+    int far = 0;
+
+    if (batch->err)
+        return;
+    for (size_t k = 0; k < n; k++) {
+        wanted[k] = mv_word_wanted(unit, i + k, &far);
+        memcpy(expect + length, &now[k], 8);
+        memcpy(replace + length, &wanted[k], 8);
+        length += unit->places[i + k].length;
+    }
+    point->n_far += (uint32_t)far;
+    if (memcmp(now, wanted, n * sizeof *now))
+        batch->err = api->patch_add(batch->patches, mv_word_address(unit, i), expect, replace,
+                                    length);
+}
+
+/* Visits the words of the points that need work, point by point. */
+static void few(struct batch *batch, void (*visit)(struct batch *, struct mv_unit *, size_t))
+{
+    for (struct mv_unit *u = batch->engine->units; u; u = u->next)
+        for (size_t i = 0; i < u->n_points; i++) {
+            if (!mv_needs_work(&u->points[i]))
+                continue;
+            if (u->points[i].word != MV_NO_WORD)
+                visit(batch, u, u->points[i].word);
+            if (u->points[i].other != MV_NO_WORD)
+                visit(batch, u, u->points[i].other);
+            for (struct mv_site *s = u->points[i].sites; s; s = s->next) {
+                visit(batch, s->unit, s->word);
+                if (s->other != MV_NO_WORD)
+                    visit(batch, s->unit, s->other);
+            }
+        }
+}
+
 static int is_open(const struct mv_unit *unit)
 {
     return unit->sites_read && !unit->closing;
@@ -120,9 +165,12 @@ static int is_open(const struct mv_unit *unit)
 
 static void fill(struct batch *batch)
 {
-    for (struct mv_unit *u = batch->engine->units; u; u = u->next)
+    if (!batch->all)
+        few(batch, add_word);
+    for (struct mv_unit *u = batch->all ? batch->engine->units : NULL; u; u = u->next)
         u->encoded = is_open(u) && mv_encode_words(u);
-    for (struct mv_stretch *s = batch->engine->stretches; s && !batch->err; s = s->next)
+    for (struct mv_stretch *s = batch->all ? batch->engine->stretches : NULL; s && !batch->err;
+         s = s->next)
         if (s->unit->encoded)
             add_stretch(batch, s);
 }
@@ -166,18 +214,31 @@ static void finish_word(struct batch *batch, struct mv_unit *unit, size_t i)
     }
 }
 
-static void finish_words(struct batch *batch)
+static void each_word(struct batch *batch,
+                      void (*visit)(struct batch *, struct mv_unit *, size_t))
 {
-    for (struct mv_stretch *s = batch->engine->stretches; s; s = s->next)
-        for (size_t i = s->first; is_open(s->unit) && i < s->first + s->n; i += mv_words_of(s->unit, i))
+    if (!batch->all)
+        few(batch, visit);
+    for (struct mv_stretch *s = batch->all ? batch->engine->stretches : NULL; s; s = s->next)
+        for (size_t i = s->first; is_open(s->unit) && i < s->first + s->n;
+             i += mv_words_of(s->unit, i))
             if (mv_needs_work(s->unit->slots[s->unit->slot_of[i]].point))
-                finish_word(batch, s->unit, i);
+                visit(batch, s->unit, i);
+}
+
+static void accept_word(struct batch *batch, struct mv_unit *unit, size_t i)
+{
+    (void)batch;
+    memcpy(&unit->bytes[unit->now][i], &unit->bytes[!unit->now][i],
+           mv_words_of(unit, i) * sizeof(uint64_t));
 }
 
 /* Everything was applied. */
 static void accept(struct batch *batch)
 {
-    for (struct mv_unit *u = batch->engine->units; u; u = u->next)
+    if (!batch->all)
+        few(batch, accept_word);
+    for (struct mv_unit *u = batch->all ? batch->engine->units : NULL; u; u = u->next)
         if (u->encoded)
             u->now = !u->now;
 }
@@ -235,24 +296,34 @@ static int commit(struct batch *batch)
         return mv_fail(engine, err == -EACCES ? EPERM : -err, "nothing was changed: %s",
                        engine->api->last_error(engine->image));
     if (each || report.refused)
-        finish_words(batch);
+        each_word(batch, finish_word);
     else
         accept(batch);
     return 0;
 }
 
-/* 1: some point needs work. */
-static int prepare(struct batch *batch)
-{
-    int needed = 0;
+/* One word by one costs as much as so many in arrays. */
+#define FEW 8
 
-    for (struct mv_unit *u = batch->engine->units; u; u = u->next)
-        for (size_t i = 0; i < u->n_points; i++)
-            if (u->points[i].selected) {
-                prepare_point(batch, &u->points[i]);
-                needed |= u->points[i].dirty;
-            }
-    return needed;
+/* 1: some point needs work.  `all`: points of units that are gone do. */
+static int prepare(struct batch *batch, int all)
+{
+    struct mv_engine *engine = batch->engine;
+    size_t needed = 0, words = 0;
+
+    for (struct mv_unit *u = engine->units; u; u = u->next) {
+        for (size_t i = 0; i < u->n_points; i++) {
+            if (!u->points[i].selected)
+                continue;
+            prepare_point(batch, &u->points[i]);
+            if (u->points[i].dirty)
+                needed += 1 + u->points[i].n_sites;
+        }
+        words += u->n_points + u->n_sites;
+    }
+    batch->all = all || engine->some_closing /* the way that knows a site's unit */ ||
+                 needed >= words / FEW;
+    return all || needed;
 }
 
 int mv_write(struct mv_engine *engine, int all)
@@ -261,7 +332,7 @@ int mv_write(struct mv_engine *engine, int all)
     int changed, err = 0;
 
     engine->settled = 0;
-    if (prepare(&batch) || all) {
+    if (prepare(&batch, all)) {
         batch.patches = engine->api->patch_begin(engine->image);
         if (batch.patches) {
             fill(&batch);
