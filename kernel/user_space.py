@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: MIT
 """The engine as a kernel has it, compiled for a program in user space."""
 import re
-from pathlib import Path
 
-ROOM = Path(__file__).resolve().parent
-SOURCE = ROOM.parent
+from build import ROOM, SOURCE
+
 # As a kernel is compiled, but for its calls through pointers and its returns.
 FLAGS = ["-std=gnu11", "-O2", "-mcmodel=kernel", "-fno-pic", "-mno-red-zone", "-mno-mmx", "-mno-sse",
          "-fno-strict-aliasing", "-fno-stack-protector", "-fcf-protection=branch", "-mharden-sls=all"]

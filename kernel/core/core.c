@@ -110,7 +110,7 @@ int mvk_add(struct mvk_object *object)
     each_line(engine->refusals + refused, log_line, NULL);
     if (engine->n_refusals_lost != lost)
         mvk_log(image.error);
-    engine->incomplete = 0; /* what is missing is as linked, for good, and that looks at the switches and calls entries */
+    engine->incomplete = 0; /* what was left out stays as linked: it reads switches and calls entries */
     if (mvk_has(object))
         return err < 0 ? err : 1;
     unlink_object(object);

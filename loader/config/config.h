@@ -46,7 +46,7 @@ struct pipeline_query {
     size_t memory_size;
 };
 
-/* config/block.c: both, asked for at the first use; or NULL. */
+/* config/block.c: the program's real path, and its build-id: the query's, or what its functions say.  NULL: unknown. */
 const char *pipeline_program(const struct pipeline_query *);
 const uint8_t *pipeline_build_id(const struct pipeline_query *, size_t *size);
 

@@ -122,8 +122,8 @@ struct attach_waiting { /* in a system call; zeros: in none */
 int attach_is_rest(const struct attach *, uint64_t number, const uint64_t *arguments, int waits);
 /* Is it in one?  Where the kernel does not say which call goes on, it is that in which we stopped the thread last. */
 int attach_waits(const struct attach *, pid_t thread, struct attach_waiting *);
-/* If the kernel has prepared restart_syscall(2), the registers become those of the interrupted call, so that it prepares that
- * again. */
+/* If the kernel has prepared restart_syscall(2), the registers become those of the interrupted call.  The kernel then prepares
+ * it again. */
 void attach_undo_restart(const struct attach *, struct user_regs_struct *);
 
 /* ---- rest.c */

@@ -10,8 +10,10 @@
  * say which call that was; the kernel's function in which the thread waits does.  For a sleep, /proc mostly names the
  * function by which all calls enter the kernel.  Where that is hidden (a kernel without symbols), the call is the one in
  * which we stopped the thread before, if it has not moved since; or unknown, and the thread is left alone: a frame that
- * makes restart_syscall(2) anew ends the call with EINTR.  So does one of a thread that was stopped just when the kernel
- * had prepared restart_syscall(2), which happens where it is let go and stopped again at once.
+ * makes restart_syscall(2) anew ends the call with EINTR.
+ *
+ * A thread that is let go and stopped again at once may stop when the kernel has prepared restart_syscall(2).  Its registers
+ * are set back to those of the interrupted call, since a frame with the prepared ones would end that with EINTR, too.
  */
 #include "tools/attach/attach.h"
 

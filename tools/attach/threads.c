@@ -106,8 +106,9 @@ static int seize(struct attach *a, pid_t thread)
     return 1;
 }
 
-/* Whether these are all threads of the process.  The kernel leaves out some where another one ends while it lists them, which may
- * itself be listed.  Those of the listed that are there still are as many as were counted, or fewer. */
+/* Whether these are all threads of the process.  While the kernel lists threads, one may end, and then it may leave out
+ * others.  The ended one may be listed, so only those are counted that are still there: they are all if they are as many as
+ * the process said before. */
 static int are_all(const struct attach *a, const pid_t *threads, size_t n)
 {
     uint64_t left = attach_status_number(a, a->pid, "Threads");

@@ -64,7 +64,7 @@ static int read_thread(pid_t thread, struct waiting *w)
     snprintf(path, sizeof path, "/proc/self/task/%d/status", thread);
     status = mv_read_file(path);
     line = status ? strstr(status, "\nState:\t") : NULL;
-    if (line && line[8] == 'Z') { /* the first thread, which is there until all have ended; its `syscall` is root's */
+    if (line && line[8] == 'Z') { /* an ended first thread stays until all have ended; only root may read its `syscall` */
         free(status);
         return -1;
     }
@@ -179,8 +179,9 @@ static long status_number(const char *name)
     return number;
 }
 
-/* Whether all threads are listed.  The kernel leaves some out when another one ends while it lists them.  Those listed threads
- * that are there still are all that were there when they were counted, or fewer. */
+/* Whether all threads are listed.  While the kernel lists threads, one may end, and then it may leave out others.  The ended
+ * one may be listed, so only those are counted that are still there: they are all if they are as many as the process said
+ * before. */
 static int is_whole(const struct looking *l)
 {
     long count = status_number("\nThreads:"), there = 1;

@@ -7,8 +7,8 @@
  * stopped does not, as if it waited for a disk.
  * With STARVED threads that are stopped together stop after two seconds, as if they waited for a processor.
  * With RESTARTED it stops threads when the kernel has prepared their interrupted calls to be made again.
- * With UNLISTED=THREAD:N the kernel leaves this thread out of the first N lists, as where another one ends, and lists that one
- * in every second; code is written while it is stopped, or the process ends with 99.
+ * With UNLISTED=THREAD:N the first N lists of threads lack this thread, as where another one ends; every second of them has the
+ * ended one.  The process ends with 99 if it writes code while this thread is not stopped.
  */
 #include <dirent.h>
 #include <dlfcn.h>
